@@ -1,6 +1,6 @@
 """`ledger ask`: the questions of `sql/questions`, by name and with options instead of SQL.
 
-What belongs here: finding a question, and turning options into conditions on its answer. What does not: running the query
+Belongs here: finding a question, and converting options to conditions on its answer. Does not belong here: running the query
 (`rebalance_ledger.warehouse.query`) and writing its rows (`result_formats`).
 """
 
@@ -45,7 +45,7 @@ def question_sql(name: str) -> str:
 
 
 def list_questions() -> None:
-    """Write the name and the sentence of every question on standard output."""
+    """Write the name and the sentence of every question to standard output."""
     names = question_names()
     width = max(map(len, names))
     for name in names:
@@ -64,16 +64,16 @@ def ask(
     compare_ds: date | None = None,
     output: Path | None = None,
 ) -> int:
-    """Answer a question on standard output or into a file, and return the number of rows.
+    """Write the answer to a question to standard output or a file, and return the number of rows.
 
     Args:
-        name: Of the question, as in `sql/questions`.
-        conditions: Column of the answer -> the value that it must have.
-        ds: The day of which the question is asked; None for the newest published day of each cluster.
+        name: Name of the question in `sql/questions`.
+        conditions: Column of the answer -> its value.
+        ds: The day; None for the newest published day of each cluster.
         output_format: `table`, `csv` or `json`.
-        warehouse: The warehouse's root, a local path or a URI.
-        timeout_s: After how many seconds to give up; None waits for ever.
-        compare_ds: The day to compare with; None for the newest published day before.
+        warehouse: Root of the warehouse, a local path or a URI.
+        timeout_s: Time limit in seconds; None for no limit.
+        compare_ds: The day to compare with; None for the newest earlier published day.
         output: See `run_sql`.
 
     Raises:

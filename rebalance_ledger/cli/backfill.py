@@ -1,6 +1,6 @@
-"""`ledger backfill`: progress while days run, and the table of what became of each.
+"""`ledger backfill`: progress while days run, and the table of their outcomes.
 
-What belongs here: what a person reads. What does not: which days run (`rebalance_ledger.pipeline.backfill`), and where
+Belongs here: output. Does not belong here: the choice of days (`rebalance_ledger.pipeline.backfill`), and the processes that run them
 (`rebalance_ledger.pipeline.day_workers`).
 """
 
@@ -49,10 +49,10 @@ def run_backfill(
     is_reversed: bool,
     is_published_skipped: bool,
 ) -> int:
-    """Run a range of days of some clusters, write a line for each, and return the exit code.
+    """Run a range of days of the clusters, write a line for each day, and return the exit code.
 
     Args:
-        any_days: One day of each cluster, of the same exports, warehouse and settings.
+        any_days: One day of each cluster, with the same exports, warehouse and settings.
         first: The first day.
         last: The last day, included.
         is_reversed: Whether to begin with the last.
@@ -67,7 +67,7 @@ def run_backfill(
     log.unlink(missing_ok=True)
 
     def days_of_next_clusters(position: int) -> Iterator[Day]:
-        """Yield the days that follow those of a cluster, as far as they can be computed with them."""
+        """Yield the days of the following clusters that can be computed together with those of a cluster."""
         for other, of_other in zip(any_days[position + 1 :], settings[position + 1 :], strict=True):
             if is_reversed or of_other.hypothetical != settings[position].hypothetical:
                 return
@@ -115,7 +115,7 @@ def run_backfill(
 
 
 def report_published(day: Day, published: DayOutcome) -> DayOutcome | None:
-    """Write the report of a published day; return what failed, None if nothing did."""
+    """Write the report of a published day; return the reason of a failure, or None."""
     text = StringIO()
     try:
         report_day(day, Console(file=text, highlight=False, markup=False))

@@ -1,6 +1,6 @@
-"""The terminal while a day is built: a progress bar; what Spark writes goes to a log file.
+"""The terminal during a build: a progress bar; Spark's output goes to a log file.
 
-What belongs here: the bar and the redirection of stderr. What does not: what the build reports (`rebalance_ledger.progress`).
+Belongs here: the bar and the redirection of stderr. Does not belong here: the records of the build (`rebalance_ledger.progress`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def build_progress(log: Path, logger: logging.Logger, record_count: int) -> Iter
     The redirection is done on the file descriptor, because Spark's JVM writes to it.
 
     Args:
-        log: File that gets the logger's records and what is written to stderr; replaced if it exists.
+        log: File for the logger's records and the output to stderr; replaced if it exists.
         logger: Logger with one record for each piece of work.
         record_count: Expected number of records.
 

@@ -1,7 +1,7 @@
-"""`ledger exports collect` and `ledger exports prune`: what a person gives and sees.
+"""`ledger exports collect` and `ledger exports prune`: options and output.
 
-What belongs here: where addresses, credentials and jars come from, progress, and the last sentence. What does not: whom to
-ask what (`rebalance_ledger.collectors.live`), and which days may go (`rebalance_ledger.exports.retention`).
+Belongs here: the sources of addresses, credentials and jars, progress, and the final message. Does not belong here: the requests
+(`rebalance_ledger.collectors.live`), and the choice of outdated exports (`rebalance_ledger.exports.retention`).
 """
 
 from __future__ import annotations
@@ -73,26 +73,26 @@ def collect_export(
 
     Args:
         cluster: Name of the cluster.
-        exports: Where all exports are. An object store gets the export when it is whole and sealed; until then it grows in a
-            temporary folder, which stays if the export cannot be landed.
-        settings_file: Where the cluster's `collect` may be; None for the defaults.
-        ds: The day; it must be today (UTC), which is the default.
+        exports: Location of all exports. For an object store, the export is written to a temporary folder and uploaded when it is sealed;
+            the folder remains if the upload fails.
+        settings_file: File with the cluster's `collect` settings; None for the defaults.
+        ds: The day, which must be today (UTC); this is the default.
         nameservers: Addresses; if empty, those of the settings.
-        credentials_from: The environment or standard input, never the command line, which everybody on the machine can
-            see; None for a cluster without access control.
-        offset_files: The drop folder of broadcasting clients' offset files; None for that of the settings, if any.
-        console: Shows the progress, and what is missing in the export.
+        credentials_from: The environment or standard input, never the command line, which all users of the machine can see; None for a
+            cluster without access control.
+        offset_files: Drop folder of broadcasting clients' offset files; None for that of the settings, if any.
+        console: Console for progress and warnings.
 
     Returns:
-        Where the export lies, and its manifest, which says how good it is. If today's export is there and is degraded or
-        failed, this is a further attempt at it: what it lacks is asked again.
+        The location of the export, and its manifest, which has its quality. If today's export exists and is degraded or failed, this is a
+        further attempt that repeats the failed requests.
 
     Raises:
         AdminClientError: RocketMQ's admin client does not run.
-        CollectError: Nothing can be collected as it was asked.
-        ExportError: The export is there already, or cannot be written.
-        SettingsError: The settings are wrong, or give no name server.
-        SetUpMissingError: There is no Java, or the admin client's jars cannot be had.
+        CollectError: The options do not allow a collection.
+        ExportError: The export already exists, or cannot be written.
+        SettingsError: The settings are invalid, or have no name server.
+        SetUpMissingError: There is no Java, or the admin client's jars cannot be installed.
         UnreachableError: No name server answers.
         UnusableConnectionError: Credentials or certificates are refused.
     """
@@ -177,7 +177,7 @@ def _replaceable(directory: Location, cluster: str, today: date) -> Manifest | N
     """Return the manifest of today's export if a further attempt may replace it, or None if there is no export.
 
     Raises:
-        ExportError: There is one that is not to be replaced, or that is not what was sealed.
+        ExportError: There is an export that must not be replaced, or that has changed since it was sealed.
     """
     if isinstance(directory, ObjectPath):
         if not bears_manifest(directory):
@@ -203,7 +203,7 @@ def _offset_files(
     earlier: EarlierAnswers | None,
     progress: _Bar | _Lines,
 ) -> tuple[str, ...]:
-    """Land the offset files, or keep those of an earlier attempt whose last offsets of queues are kept."""
+    """Land the offset files, or keep those of an earlier attempt if its last offsets of queues are kept too."""
     if earlier is not None and not earlier.asks_everything:
         for line in earlier.lines_of("offset_file"):
             writer.copy("offset_file", line, earlier.directory, attempt=1)
@@ -228,7 +228,7 @@ def _end_attempt(  # all that an attempt is
     """Complete the export with the answers of earlier attempts, and assess its quality.
 
     Returns:
-        Whether it is better than before; if not, the present export stays.
+        Whether it is better than the existing export; otherwise the existing one is kept.
     """
     if earlier is not None:
         for line, text in earlier.rest():
@@ -268,7 +268,7 @@ def _instant_text(instant: datetime) -> str:
 
 @contextmanager
 def _folder_to_grow_in(exports: Location) -> Iterator[Path]:
-    """Yield the exports' own folder, or a temporary one for an object store, where nothing can be renamed once it is whole."""
+    """Yield the folder of the exports, or a temporary one for an object store, which has no atomic rename."""
     if isinstance(exports, Path):
         yield exports
         return
@@ -284,7 +284,7 @@ def _folder_to_grow_in(exports: Location) -> Iterator[Path]:
 
 
 class _NotLandedError(ExportError):
-    """An export is sealed on this machine, and not in the object store."""
+    """An export is sealed on this machine, but was not uploaded to the object store."""
 
 
 def _landed(directory: Path, exports: ObjectPath, replaces: Manifest | None) -> tuple[ObjectPath, Manifest]:
@@ -308,21 +308,21 @@ def prune(
     keep_days: int | None,
     is_applied: bool,
 ) -> Iterator[str]:
-    """Remove, or only names, exports that are older than what is kept.
+    """Remove exports past their retention, or only list them.
 
     Args:
         exports: The folder of all exports.
-        settings_file: Says for each cluster how long; needed if `keep_days` is not given.
-        cluster: This one alone; None for all of the settings.
-        keep_days: Instead of the settings' own.
-        is_applied: Whether anything is removed.
+        settings_file: File with the retention of each cluster; required without `keep_days`.
+        cluster: Name of the cluster; None for all clusters of the settings.
+        keep_days: Retention in days, instead of that of the settings.
+        is_applied: Whether to remove the exports.
 
     Yields:
         A sentence for each export.
 
     Raises:
         ExportError: An export cannot be removed, or the exports cannot be listed.
-        SettingsError: The settings are wrong, or say of no cluster how long its exports are kept.
+        SettingsError: The settings are invalid, or have no retention for any cluster.
     """
     kept = _kept_days(settings_file, cluster, keep_days)
     today = datetime.now(UTC).date()
@@ -337,10 +337,10 @@ def prune(
 
 
 def collector_jars() -> Path:
-    """Return the folder with the admin client's jars: `LEDGER_COLLECTOR_JARS`, or that of the set-up, made if it has to be.
+    """Return the folder with the admin client's jars: `LEDGER_COLLECTOR_JARS`, or that of the set-up, created if necessary.
 
     Raises:
-        SetUpMissingError: There is none and none can be made.
+        SetUpMissingError: The folder does not exist and cannot be created.
     """
     given = os.environ.get("LEDGER_COLLECTOR_JARS")
     if given:
@@ -361,7 +361,7 @@ def collector_jars() -> Path:
 
 
 def java_program() -> str:
-    """Return the `java` to run: of `JAVA_HOME`, of the set-up, or the first on the PATH."""
+    """Return the path of `java`: that of `JAVA_HOME`, of the set-up, or the first on the PATH."""
     home = os.environ.get("JAVA_HOME")
     note = _ROOT / ".local" / "java-home"
     if not home and note.is_file():
@@ -448,7 +448,7 @@ def _progress(console: Console) -> Iterator[_Bar | _Lines]:
 
 
 class _Bar:
-    """For a terminal: a bar for each part."""
+    """Progress on a terminal: a bar for each part."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
@@ -463,7 +463,7 @@ class _Bar:
 
 
 class _Lines:
-    """For a log: a line as a part begins and ends, and one every ten seconds while it lasts."""
+    """Progress in a log: a line at the start and end of each part, and one every ten seconds in between."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

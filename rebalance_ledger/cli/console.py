@@ -1,6 +1,6 @@
 """The entry point of the scripts `ledger` and `rebalance-ledger`.
 
-What belongs here: what must be settled before the command line is imported. What does not: commands and options (`app`).
+Belongs here: steps that must precede the import of the command line. Does not belong here: commands and options (`app`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _WITHOUT_DATA_FRAMES: Final = frozenset(
         *("sql", "summary", "tables", "verify", "--version", "--help"),
     }
 )
-"""Commands that read or write published tables and hand rows to nobody as a data frame."""
+"""Commands that read or write published tables and do not use data frames."""
 _STEPS_WITHOUT_DATA_FRAMES: Final = frozenset({"publish", "report", "verify"})
 
 
 class _Without:
-    """An import hook that reports packages as not installed which a library imports if they are there, and works without.
+    """An import hook that hides optional packages of a library.
 
-    pyarrow imports pandas when it makes its first scalar, and `pyarrow.dataset` makes one when it is imported (pyarrow 26,
-    `_PandasAPIShim`): that takes longer than most queries. Great Expectations imports PySpark and SQLAlchemy for data sources that
-    the gate does not have (1.24, `great_expectations.compatibility`).
+    pyarrow imports pandas for its first scalar, which `pyarrow.dataset` creates when it is imported (pyarrow 26, `_PandasAPIShim`); this
+    takes longer than most queries. Great Expectations imports PySpark and SQLAlchemy for data sources that the gate does not use (1.24,
+    `great_expectations.compatibility`).
 
     Args:
-        names: Of the packages.
+        names: Names of the packages.
     """
 
     def __init__(self, *names: str) -> None:

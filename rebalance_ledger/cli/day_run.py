@@ -1,6 +1,6 @@
-"""One day from its export to its report, as a person follows it: `ledger run`, and each day of `ledger backfill`.
+"""One day from its export to its report, with output for people: `ledger run`, and each day of `ledger backfill`.
 
-What belongs here: the order of the steps, and what is written about them. What does not: the steps (`rebalance_ledger.pipeline.steps`).
+Belongs here: the order of the steps, and their output. Does not belong here: the steps (`rebalance_ledger.pipeline.steps`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def publish_day(day: Day, console: Console, build: Callable[[], None], *, build_
 
     Args:
         day: The day.
-        console: Where progress, warnings and results are written.
+        console: Console for progress, warnings and results.
         build: Computes and stages the day.
         build_log: The file with the output of the build.
 
     Raises:
         RefusedError: The gate refused the day.
-        ExportError: The day has no export, or it is not what was sealed, or it changed while it was read.
+        ExportError: The day has no export, or the export has changed since it was sealed.
         Exception: See the steps.
     """
     steps.check_writable(day.warehouse)
@@ -54,7 +54,7 @@ def publish_day(day: Day, console: Console, build: Callable[[], None], *, build_
 
 
 def report_day(day: Day, console: Console) -> None:
-    """Write the report of a published day, and say how many problems the day has.
+    """Write the report of a published day, and print the number of problems.
 
     Raises:
         QueryError: The day is not published, or cannot be read.
@@ -86,7 +86,7 @@ def print_problems(day: Day, console: Console) -> None:
 
 @contextmanager
 def _step(console: Console, name: str, *, has_bar: bool = False) -> Iterator[None]:
-    """Write the name of a step when it starts, and its duration when it ends; after the bar on a terminal that shows one."""
+    """Write the name of a step when it starts, and its duration when it ends; if there is a progress bar, after the bar."""
     start = time.monotonic()
     begin, rest = ("", f"{name} …") if has_bar and console.is_terminal else (f"{name} …", "")
     console.print(begin, end="", soft_wrap=True)

@@ -1,6 +1,6 @@
-"""`python -m rebalance_ledger.cli.day_worker`: runs the days that `rebalance_ledger.pipeline.day_workers` asks for.
+"""`python -m rebalance_ledger.cli.day_worker`: run the days that `rebalance_ledger.pipeline.day_workers` requests.
 
-What belongs here: the worker's side of the protocol. What does not: the steps of a day (`day_run`).
+Belongs here: the worker's side of the protocol. Does not belong here: the steps of a day (`day_run`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LINE_WIDTH: Final = 200
 
 
 class Text(io.TextIOBase):
-    """What a person reads, on the stream that also has the records: a name from a cluster must not pass for a record."""
+    """Text for people on the stream of the records; a name from a cluster must not look like a record."""
 
     def __init__(self, channel: IO[str]) -> None:
         self._channel = channel
@@ -48,12 +48,12 @@ class Text(io.TextIOBase):
         return self._channel.write(text.replace(RECORD_MARK, visible(RECORD_MARK)))
 
     def flush(self) -> None:
-        """Send what is written to the process that reads."""
+        """Flush the stream."""
         self._channel.flush()
 
 
 def main() -> int:
-    """Run days until standard input ends; return 0."""
+    """Run days until standard input is closed; return 0."""
     places: dict[str, Any] = json.loads(sys.argv[1])
     channel = _take_standard_output()
     console = Console(file=cast("IO[str]", Text(channel)), highlight=False, markup=False, width=_LINE_WIDTH)
@@ -95,14 +95,14 @@ def _result_of(day: Day, console: Console, build: Callable[[], None], log: Path)
 
 
 def _take_standard_output() -> IO[str]:
-    """Return the stream to the process that asks, and let all else that is written to standard output go to the log."""
+    """Return the stream to the parent process, and redirect all other output to standard output to the log."""
     channel = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return channel
 
 
 def _requests() -> Iterator[dict[str, Any]]:
-    """Yield the requests. If their sender dies, the process ends at once, in the middle of a day too: a day can be run again."""
+    """Yield the requests. If the parent dies, end the process immediately, even during a day, because a day can be run again."""
     requests: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
     is_idle = True
 

@@ -48,7 +48,7 @@ def explain(
     ds: date | None,
     warehouse: str,
 ) -> None:
-    """Write the explanation of a group on standard output.
+    """Write the explanation of a group to standard output.
 
     Args:
         group: Name of the consumer group.
@@ -105,7 +105,7 @@ def _broker_and_id(queue: str) -> tuple[str, int]:
 
 
 class _Screen:
-    """The parts of the explanation, written one below the other."""
+    """The parts of the explanation, in their order on the screen."""
 
     def __init__(self, console: Console, day: PublishedDay, group: str, warehouse: str) -> None:
         self._console = console

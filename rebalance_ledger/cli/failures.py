@@ -1,6 +1,6 @@
-"""Which exit code and sentence an error becomes.
+"""Map errors to exit codes and messages.
 
-What belongs here: the mapping that every process of the command line shares. What does not: writing to the terminal.
+Belongs here: the mapping that every process of the command line uses. Does not belong here: writing to the terminal.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _OUTSIDE: Final = (AdminClientError, UnreachableError, WriteError)
 
 
 class Failure(NamedTuple):
-    """How a command ends after an error.
+    """Exit code and message of an error.
 
     Attributes:
         exit_code: `CRASHED`, `BAD_INPUT` or `REFUSED`.
-        sentence: What is wrong and what to do.
+        sentence: The problem and its solution.
     """
 
     exit_code: int
@@ -48,7 +48,7 @@ class Failure(NamedTuple):
 
 
 def failure_of(error: Exception) -> Failure | None:
-    """Return how a command ends after this error; None for a defect of the ledger, of which the traceback is wanted."""
+    """Return exit code and message of an error; None for a bug of the ledger, which needs a traceback."""
     if isinstance(error, RefusedError):
         return Failure(REFUSED, str(error))
     # Few commands fail, and pydantic and smtplib, which these modules use, take time to import.
@@ -68,7 +68,7 @@ def failure_of(error: Exception) -> Failure | None:
 
 
 def logged_failure(error: Exception) -> Failure:
-    """Return how the run of one day of many ends after this error; write the traceback of a defect to standard error."""
+    """Return exit code and message for one of many days; write the traceback of a bug to standard error."""
     failure = failure_of(error)
     if failure is not None:
         return failure

@@ -1,6 +1,6 @@
-"""`ledger freshness`: how old the newest published day of each cluster is.
+"""`ledger freshness`: the age of the newest published day of each cluster.
 
-What belongs here: ages, their limit, and the lines. What does not: what is published (`rebalance_ledger.warehouse`).
+Belongs here: ages, their limit, and output. Does not belong here: published days (`rebalance_ledger.warehouse`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How old a cluster's newest published day is.
+    """The age of a cluster's newest published day.
 
     Attributes:
         cluster: Name of the cluster.
-        ds: Its newest published UTC day; None if none is published.
-        age: Time since the beginning of that day; None if none is published.
-        is_stale: Whether it is older than the limit; a cluster without a published day is staler than any limit.
+        ds: Its newest published UTC day; None if there is none.
+        age: Time since the beginning of that day; None if there is none.
+        is_stale: Whether the age is above the limit; always true without a published day, if there is a limit.
     """
 
     cluster: str
@@ -77,11 +77,11 @@ def freshness(
     """Return the freshness of each cluster, in the order of their names.
 
     Args:
-        warehouse: Where the days are published.
-        settings_file: Its clusters are those that are expected; None for the published clusters.
-        cluster: Only this one.
+        warehouse: The warehouse.
+        settings_file: File with the expected clusters; None for the published clusters.
+        cluster: Name of the cluster; None for all.
         max_age: The limit; None for none.
-        now: The present time; None for the clock's.
+        now: Current time; None for that of the clock.
 
     Raises:
         QueryError: The warehouse cannot be read.

@@ -1,6 +1,6 @@
 """The report of `ledger gate show`: the latest gate result for a day.
 
-Belongs here: finding the latest result, and its output for people. Does not belong here: evaluation (`expectations`).
+Belongs here: finding the latest result, and its output for people. Does not belong here: evaluation (`gate`).
 """
 
 # The engines take half a second to import, and the command line imports this module for its other commands too.

@@ -1,6 +1,6 @@
-"""`ledger exports import`: what a person gives and sees.
+"""`ledger exports import`: options and output.
 
-What belongs here: a time zone's name, and notices for people. What does not: what sources say (`rebalance_ledger.collectors.offline`).
+Belongs here: the time zone, and notices. Does not belong here: parsing sources (`rebalance_ledger.collectors.offline`).
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ def convert_sources(
     time_zone: str | None,
     console: Console,
 ) -> tuple[Path, Manifest]:
-    """Make an export of texts and files, and print what they lack.
+    """Build an export from mqadmin output and files, and print notices of missing data.
 
     Args:
-        cluster: The ledger's name of the cluster.
-        ds: The UTC day of the sources.
+        cluster: Name of the cluster in the ledger.
+        ds: UTC day of the sources.
         exports: The folder of all clusters.
-        sources: The sources, without their zone.
+        sources: The sources, without their time zone.
         time_zone: Name of the zone in which mqadmin printed times.
-        console: Where notices go.
+        console: Console for notices.
 
     Returns:
-        The export's directory and manifest.
+        Directory and manifest of the export.
 
     Raises:
-        ExportError: There can be no such export, or there is no such time zone.
+        ExportError: The export cannot be built, or the time zone does not exist.
     """
     directory = export_directory(exports, cluster, ds)
     try:

@@ -1,7 +1,7 @@
 """Ctrl-C, and a time limit that holds, for commands that only read.
 
-An engine in the middle of a statement does not return to Python, which would handle the signal: so a thread of its own waits
-for it, and ends the process. Nothing is written by such a command, so nothing can be left half done.
+While an engine runs a statement, Python does not handle signals, so a separate thread waits for the signal and ends the process. This is
+safe, because such a command writes nothing.
 
 Belongs here: ending the process. Does not belong here: asking duckdb to stop (`rebalance_ledger.warehouse.query`).
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 INTERRUPTED: Final = 130
-"""Exit code of a command that Ctrl-C has ended: 128 and the signal's number, as shells have it."""
+"""Exit code after Ctrl-C: 128 plus the number of the signal, as in shells."""
 
 INTERRUPTED_SENTENCE: Final = "Interrupted; the same command can be run again."
 
@@ -30,13 +30,13 @@ _STOP: Final = b"\0"
 
 @contextmanager
 def ended_at_once(after_s: float | None, late_sentence: str) -> Iterator[None]:
-    """End the process on Ctrl-C, and when the block takes too long, whatever an engine is doing.
+    """End the process on Ctrl-C and after a time limit, even if an engine is running.
 
-    A process that ignores the signal (`nohup`) goes on ignoring it.
+    A process that ignores the signal (`nohup`) continues to ignore it.
 
     Args:
-        after_s: after how many seconds; None for no limit.
-        late_sentence: the last line on standard error then.
+        after_s: Time limit in seconds; None for no limit.
+        late_sentence: Last line on standard error after the time limit.
     """
     if current_thread() is not main_thread():  # Only the main thread may set what a signal does.
         yield
@@ -73,7 +73,7 @@ def ended_at_once(after_s: float | None, late_sentence: str) -> Iterator[None]:
 
 
 def _end(sentence: str, exit_code: int) -> None:
-    """End the process now: no exit handler runs, for the main thread may hold any lock."""
+    """End the process immediately, without exit handlers, because the main thread may hold a lock."""
     # A terminal shows `^C` at the start of the line.
     line = f"\n{sentence}\n" if sys.stderr.isatty() else f"{sentence}\n"
     os.write(2, line.encode())

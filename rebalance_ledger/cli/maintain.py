@@ -1,6 +1,6 @@
-"""`ledger maintain`: what the settings keep, the clock, and a line for each thing.
+"""`ledger maintain`: retention from the settings, the current time, and a line for each action.
 
-Belongs here: the words. Does not belong here: what may go (`rebalance_ledger.warehouse.maintenance`).
+Belongs here: output. Does not belong here: the actions (`rebalance_ledger.warehouse.maintenance`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _LONGEST_PERIOD_DAYS: Final = 365_000
 def maintain_warehouse(
     warehouse: Warehouse, settings_file: Path | None, *, is_applied: bool
 ) -> Iterator[str]:
-    """Maintain a warehouse; yield a line for each thing that was done, or would be, and for each day that was verified.
+    """Maintain a warehouse; yield a line for each performed or planned action, and for each verified day.
 
     Raises:
-        QueryError: rows of a verified day are not those that were published.
-        SettingsError: the settings file is wrong.
-        StagingError: another release has written a table.
-        WriteError: something cannot be written or removed.
+        QueryError: Rows of a verified day differ from the published ones.
+        SettingsError: The settings file is invalid.
+        StagingError: Another release has written a table.
+        WriteError: Something cannot be written or removed.
     """
     settings = (load_settings(settings_file) if settings_file else LedgerSettings()).maintenance
     keep = RetentionPolicy(
@@ -71,7 +71,7 @@ def _period(days: int) -> timedelta:
 
 
 def _days(warehouse: Warehouse) -> Collection[PublishedDay]:
-    """Return the published days; none where nothing has been published yet."""
+    """Return the published days; none without a warehouse."""
     try:
         return Snapshot(warehouse.root).days
     except NoWarehouseError:

@@ -1,6 +1,7 @@
 """CLI command for removing secrets from sealed exports.
 
-Belongs here: which exports, and one sentence for each. Does not belong here: what a secret is (`rebalance_ledger.exports.redaction`).
+Belongs here: the choice of exports, and one sentence for each. Does not belong here: the definition of secrets
+(`rebalance_ledger.exports.redaction`).
 """
 
 from __future__ import annotations

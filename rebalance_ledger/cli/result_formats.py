@@ -1,8 +1,9 @@
-"""How the rows of a query are written: a table for people, CSV for spreadsheets, JSON for programs.
+"""Output formats for the rows of a query: a table for people, CSV for spreadsheets, JSON for programs.
 
-Names in a cluster are chosen by the people who create topics and start clients, and they end in somebody's terminal or
-spreadsheet. So nothing in a cell is read as markup, as a terminal's control sequence, or as a formula. What does
-not belong here: where rows come from (see rebalance_ledger/warehouse/query.py).
+Names from a cluster are untrusted, and appear on terminals and in spreadsheets. A cell is therefore never interpreted as markup, as a control
+sequence of the terminal, or as a formula.
+
+Does not belong here: the query (`rebalance_ledger.warehouse.query`).
 """
 
 from __future__ import annotations
@@ -34,28 +35,27 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.query import Result
 
 TERMINAL_ROW_LIMIT = 1000
-"""How many rows a table on a terminal shows; a pipe, CSV and JSON get them all."""
+"""Largest number of rows in a table on a terminal; pipes, CSV and JSON have all rows."""
 
 _MOST_ALIGNED_BYTES = 512 * 1024 * 1024
-"""How large an answer may be in memory that is written as a table beside a terminal."""
+"""Largest answer in memory that is written as a table to a pipe or file."""
 
 _UNLIMITED_CELLS = 1_000_000
 
 _FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a spreadsheet takes for the start of a formula, full-width forms included."""
+"""Characters with which a formula of a spreadsheet can start, including full-width forms."""
 
 _CSV_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
 
 
 def write_table(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
-    """Write a table fitted to the terminal, or as wide as its values where `out` is no terminal.
+    """Write a table that fits the terminal, or is as wide as its values if `out` is not a terminal.
 
-    Null is a dim `null`. Characters that do not print, line breaks among them, are shown as escapes. If the terminal is
-    too narrow for the longest word of each column, each row is written as lines of a name and a value. Values are folded,
-    never cut.
+    Null is a dim `null`. Non-printing characters, including line breaks, are escapes. If the terminal is too narrow for the longest word of
+    each column, each row is written as lines with name and value. Values are folded, never truncated.
 
     Raises:
-        QueryError: the table is too large to be aligned, for which all of it is kept in memory.
+        QueryError: The table is too large to be aligned in memory.
     """
     if not out.isatty():
         _write_aligned(column_names, list(_bounded(rows)), out)
@@ -75,20 +75,19 @@ def write_table(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], ou
 
 
 def write_csv(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
-    """Write CSV as RFC 4180 describes it, with a header.
+    """Write CSV (RFC 4180) with a header.
 
-    Null is nothing, an empty string is `""`. Text that a spreadsheet would run as a formula has a `'` before it.
-    Characters that do not print are escapes, line breaks and tabs excepted. Arrays and structs are JSON.
+    Null is empty, an empty string is `""`. Text that a spreadsheet would interpret as a formula is prefixed with `'`. Non-printing characters
+    are escapes, except line breaks and tabs. Arrays and structs are JSON.
     """
     header = tuple(column_names)
     out.writelines(",".join(map(_csv_field, row)) + "\r\n" for row in chain([header], rows))
 
 
 def write_json(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
-    """Write an array of objects, one line each, as rows come.
+    """Write an array of objects, one line each, while rows are read.
 
-    Integers keep every digit, dates and times are ISO 8601, NaN and infinity are null. A repeated column name gets
-    a number behind it.
+    Integers keep every digit, dates and times are ISO 8601, NaN and infinity are null. A repeated column name gets a number as suffix.
     """
     keys = _distinct(column_names)
     separator = "[\n"
@@ -121,7 +120,7 @@ class CountedRows:
 
 
 def check_output(output: Path) -> None:
-    """Check that the name of a file says its format.
+    """Check that the suffix of a file is a format.
 
     Raises:
         QueryError: It does not end with `.csv`, `.json` or `.parquet`.
@@ -133,7 +132,7 @@ def check_output(output: Path) -> None:
 
 
 def write_file(output: Path, result: Result) -> int:
-    """Write an answer into a file, which appears whole or not at all, and return the number of rows.
+    """Write an answer to a file atomically, and return the number of rows.
 
     Args:
         output: The file; its suffix is the format.
@@ -164,7 +163,7 @@ def _write_parquet(draft: Path, result: Result) -> int:
 
 
 def _bounded(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows, as long as they are few enough to be kept."""
+    """Yield the rows; raise if there are too many for the memory limit."""
     size_bytes = 0
     for row in rows:
         size_bytes += sum(getsizeof(value) for value in row)
@@ -177,7 +176,7 @@ def _bounded(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
 
 
 def _write_aligned(column_names: Sequence[str], rows: list[tuple[Any, ...]], out: TextIO) -> None:
-    """Write whole values in aligned columns; Rich takes seconds for what is a file's or a pipe's size."""
+    """Write values in aligned columns, without Rich, which takes seconds for large tables."""
     numeric = _numeric_columns(len(column_names), rows)
     lines = [[visible(name) for name in column_names]]
     lines += [["null" if value is None else visible(_plain_text(value)) for value in row] for row in rows]
@@ -198,7 +197,7 @@ def _row_count(count: int) -> str:
 
 
 def _numeric_columns(column_count: int, rows: list[tuple[Any, ...]]) -> list[bool]:
-    """Return, for each column, whether its values are numbers, which are aligned to the right."""
+    """Return whether the values of each column are numbers, which are right-aligned."""
     values = ([row[column] for row in rows if row[column] is not None] for column in range(column_count))
     return [
         bool(column)
@@ -250,12 +249,12 @@ def _csv_field(value: object) -> str:
 
 
 def _is_unicode(out: TextIO) -> bool:
-    """Return whether an output can show every character; a text in memory has no charset and can."""
+    """Return whether an output can show every character; text in memory has no charset and can."""
     return (out.encoding or "utf").lower().startswith("utf")
 
 
 def _json(value: object, *, is_ascii: bool = False) -> str:
-    """Return JSON that a terminal can show: what does not print is escaped, other letters stay as they are unless all is ASCII."""
+    """Return JSON that is safe for a terminal: only non-printing characters are escaped, or with `is_ascii` all beyond ASCII."""
     text = json.dumps(_json_value(value), ensure_ascii=is_ascii, allow_nan=False)
     if text.isprintable():
         return text
@@ -270,7 +269,7 @@ def _plain_text(value: object) -> str:
 
 
 def _json_value(value: object) -> object:
-    """Return a value of a result as one that JSON has."""
+    """Convert a value of a result to a JSON value."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -293,7 +292,7 @@ def _json_value(value: object) -> object:
 
 
 def _json_number(value: Decimal) -> int | float | str:
-    """Return a decimal as a number where no digit is lost, else as text."""
+    """Return a decimal as a number if no digit is lost, otherwise as text."""
     if value == value.to_integral_value():
         return int(value)
     nearest = float(value)
@@ -301,7 +300,7 @@ def _json_number(value: Decimal) -> int | float | str:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Return the names, each repetition with the first number behind it that makes it a new one."""
+    """Return unique names: a repeated name gets the first suffix number that makes it unique."""
     distinct: list[str] = []
     for name in names:
         candidates = (name if n == 1 else f"{name}_{n}" for n in count(1))

@@ -1,7 +1,7 @@
 """`ledger sql` without a statement: an interactive shell with history and completion.
 
-What belongs here: reading statements and commands. What does not: answering a statement. Each runs as `ledger sql` in a process of its
-own, so that Ctrl-C ends a query at once and leaves the shell, and memory is bounded for each query.
+Belongs here: reading statements and commands. Does not belong here: running a statement. Each statement runs as `ledger sql` in a separate
+process, so that Ctrl-C ends the query but not the shell, and each query has its own memory limit.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def run_shell(warehouse: str, options: Sequence[str]) -> None:
 
 
 def completions(line: str, word: str) -> list[str]:
-    """Return what a word can become, sorted.
+    """Return the completions of a word, sorted.
 
     Args:
         line: The statement so far; columns of the tables after its FROM and JOIN come before all others.

@@ -1,7 +1,7 @@
-"""`ledger sql` and `ledger tables`: ask the published tables, and see what there is to ask.
+"""`ledger sql` and `ledger tables`: query the published tables, and list them.
 
-What belongs here: what a person sees. What does not: how tables are opened (see rebalance_ledger/warehouse/query.py), how values
-are written (see result_formats.py).
+Belongs here: options and output of the commands. Does not belong here: opening tables (`rebalance_ledger.warehouse.query`), and writing
+values (`result_formats`).
 """
 
 # The engines (duckdb, pyarrow, deltalake) take half a second to import, and the command line imports this module
@@ -37,7 +37,7 @@ _MOST_NAMES: Final = 10
 OutputFormat = Literal["table", "csv", "json"]
 
 TIME_LIMIT_S: Final = 300.0
-"""For how long `ledger sql` answers a query, if its user names no other limit."""
+"""Default time limit of a query."""
 
 _LONGEST_LIMIT_S: Final = 1e9
 """A longer time limit is none: the system's calls that wait take no such number, and a thread that fails in one would watch nothing."""
@@ -46,7 +46,7 @@ _GRACE_S: Final = 2.0
 """For how long after its time duckdb may take to stop: one call of a function over one long value cannot be interrupted."""
 
 _MOST_MEMORY_BYTES = 4 * 1024**3
-"""What an answer may take: duckdb's 2 GB, and as much for Arrow, Python and the table that is written."""
+"""Memory limit of the process: DuckDB's 2 GB, and the same for Arrow, Python and the output."""
 
 
 def run_sql(
@@ -60,13 +60,13 @@ def run_sql(
     compare_ds: date | None = None,
     output: Path | None = None,
 ) -> int:
-    """Answer a query on standard output or into a file, and return the number of rows.
+    """Write the answer to a query to standard output or a file, and return the number of rows.
 
     Args:
-        query: one SQL statement that reads.
+        query: One SQL statement that reads.
         output_format: `table`, `csv` or `json`.
-        warehouse: the warehouse's root, a local path or a URI.
-        timeout_s: after how many seconds to give up; None waits for ever.
+        warehouse: Root of the warehouse, a local path or a URI.
+        timeout_s: Time limit in seconds; None for no limit.
         conditions: See `rebalance_ledger.warehouse.query.query`.
         as_of: See there.
         compare_ds: See there.
