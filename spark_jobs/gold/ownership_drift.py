@@ -386,41 +386,44 @@ def _state_of_shared() -> Column:
 
 
 def _cause(has_member_parameters: Column) -> Column:
-    """Return the likely cause of a mismatch: the first condition with evidence decides, null without evidence.
+    """Return the likely cause of a mismatch: the first condition with evidence decides, null without evidence."""
+    return F.coalesce(_foreseen_cause(has_member_parameters), _unforeseen_cause(), _configuration_cause())
 
-    There are three parts, in order of precedence:
 
-    1. Foreseen: the assignment itself gives the queue no owner or several, for a known reason.
-    2. Unforeseen: an input of the clients differs from the one that the ledger uses, or a change is under way.
-    3. Configuration: the group is configured in a way that leads to mismatches.
-    """
-    state, reason, strategy = F.col("state"), F.col("expected_reason"), F.col("strategy")
+def _has_shared_ids() -> Column:
+    return F.coalesce(F.size("shared_client_ids"), F.lit(0)) > 0
+
+
+def _has_repeated_ids() -> Column:
+    return F.coalesce(F.size("repeated"), F.lit(0)) > 0
+
+
+def _foreseen_cause(has_member_parameters: Column) -> Column:
+    """Return the cause if the assignment itself gives the queue no owner or several, for a known reason."""
+    reason, strategy = F.col("expected_reason"), F.col("strategy")
     is_config = strategy.eqNullSafe("CONFIG")
-    is_unowned, has_multiple_owners = state == "unowned", state == "multiple_owners"
-    has_shared_ids = F.coalesce(F.size("shared_client_ids"), F.lit(0)) > 0
-    is_shared_id = F.col("observed_process_count") > F.size("observed_client_ids")
+    is_unowned, has_multiple_owners = F.col("state") == "unowned", F.col("state") == "multiple_owners"
+    has_shared_id = F.col("observed_process_count") > F.size("observed_client_ids")
     is_foreseen_multiple = has_multiple_owners & F.col("undetermined").isNull() & (F.size("chosen") > 1)
-    is_mixed_client = (F.col("language_count") > 1) | (F.col("version_count") > 1)
-    is_new = F.abs("newest_client_age_ms") < REBALANCE_GRACE_MS
-
-    has_repeated = F.coalesce(F.size("repeated"), F.lit(0)) > 0
-    # The division counts an id twice although it has one process: its other connection is dead.
-    is_listed_twice = is_unowned & reason.eqNullSafe("duplicate_client_id") & ~has_shared_ids & ~has_repeated
+    has_mixed_clients = (F.col("language_count") > 1) | (F.col("version_count") > 1)
 
     def unowned_for(name: str) -> Column:
         return is_unowned & (reason == name)
 
-    foreseen = (
+    return (
         F.when(is_unowned & (F.col("group_state") == "offline"), "group_offline")
         .when(reason == NOT_IN_ROUTE, NOT_IN_ROUTE)
         .when(~F.col("is_routed") & (F.col("route_state") == "none"), "route_missing")
         .when(
             has_multiple_owners & (F.col("pull_count") > 0) & (F.col("pop_count") > 0), "mixed_request_modes"
         )
-        .when(has_multiple_owners & is_shared_id, "duplicate_client_id")
+        .when(has_multiple_owners & has_shared_id, "duplicate_client_id")
         # `QueryAssignmentProcessor.doLoadBalance` (5.x): each member that queries the broker gets every queue.
         .when(has_multiple_owners & (reason == SERVER_OFF), "server_load_balancer_off")
-        .when(unowned_for("duplicate_client_id") & (has_shared_ids | has_repeated), "duplicate_client_id")
+        .when(
+            unowned_for("duplicate_client_id") & (_has_shared_ids() | _has_repeated_ids()),
+            "duplicate_client_id",
+        )
         .when(unowned_for("room_without_clients"), "room_without_clients")
         .when(unowned_for("not_in_config_list"), "not_in_config_list")
         # The share of a gRPC client in the retry topic of the members that pull.
@@ -436,28 +439,45 @@ def _cause(has_member_parameters: Column) -> Column:
         # CONFIG needs no rebalance: a client that holds a queue has it in its list.
         .when(has_multiple_owners & is_config, "config_list_overlap")
         .when(is_foreseen_multiple & strategy.eqNullSafe(MIXED), "mixed_strategies")
-        .when(is_foreseen_multiple & is_mixed_client, "mixed_clients")
+        .when(is_foreseen_multiple & has_mixed_clients, "mixed_clients")
         .when(is_foreseen_multiple & has_member_parameters, "mixed_parameters")
         .when(is_foreseen_multiple & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room")
     )
-    unforeseen = (
+
+
+def _unforeseen_cause() -> Column:
+    """Return the cause if an input of the clients differs from the one that the ledger uses, or a change is in progress."""
+    is_new = F.abs("newest_client_age_ms") < REBALANCE_GRACE_MS
+    # The division counts an id twice although it has one process: its other connection is dead.
+    is_listed_twice = (
+        (F.col("state") == "unowned")
+        & F.col("expected_reason").eqNullSafe("duplicate_client_id")
+        & ~_has_shared_ids()
+        & ~_has_repeated_ids()
+    )
+    return (
         # A client without a route to a broker is not in that broker's member list, so different routes explain different lists.
-        foreseen.when(F.col("divergent_broker_count") > 0, "route_views_differ")
+        F.when(F.col("divergent_broker_count") > 0, "route_views_differ")
         .when(
             (F.col("member_list_count") > 1) | F.col("is_chosen_absent") | is_listed_twice,
             "member_lists_differ",
         )
         .when(is_new | F.col("is_being_released"), "not_yet_rebalanced")
     )
+
+
+def _configuration_cause() -> Column:
+    """Return the cause if the group is configured in a way that leads to mismatches."""
+    strategy = F.col("strategy")
     deviator = F.array("deviation.client_id")
-    is_deviation = ((F.size("unasked") == 0) & ~has_repeated) & (
+    is_deviation = ((F.size("unasked") == 0) & ~_has_repeated_ids()) & (
         F.arrays_overlap("chosen", deviator) | F.arrays_overlap("observed_client_ids", deviator)
     )
     return (
-        unforeseen.when(strategy.eqNullSafe(MIXED), "mixed_strategies")
-        .when(has_shared_ids, "duplicate_client_id")
+        F.when(strategy.eqNullSafe(MIXED), "mixed_strategies")
+        .when(_has_shared_ids(), "duplicate_client_id")
         .when(F.coalesce(is_deviation, F.lit(col=False)), "parameters_differ")
         .when(F.col("unsubscribed_client_count") > 0, "subscriptions_differ")
         .when(F.col("language_count") > 1, "mixed_clients")
-        .when(is_config & is_unowned, "not_in_config_list")
+        .when(strategy.eqNullSafe("CONFIG") & (F.col("state") == "unowned"), "not_in_config_list")
     )
