@@ -228,7 +228,9 @@ def test_a_file_that_is_not_what_was_sealed_stops_the_build(
     from spark_jobs.build import build
 
     spoil_after_verification()
-    with pytest.raises(Exception, match=r"has changed since the export was sealed: its SHA-256 differs from the index"):
+    with pytest.raises(
+        Exception, match=r"has changed since the export was sealed: its SHA-256 differs from the index"
+    ):
         build(
             spark,
             exports=changed.exports,
