@@ -75,7 +75,10 @@ def test_pages_are_served_to_who_is_logged_in(server: PageServer, warehouse: Pat
     text = days["text"]
     assert "<h2>prod/eu&lt;b&gt;\\u202e</h2>" in text
     assert text.index("2026-11-17") < text.index("2026-11-16")
-    assert '<a href="prod%252Feu%3Cb%3E%25E2%2580%25AE/2026-11-17/index.html">Refused</a></td><td>none</td>' in text
+    assert (
+        '<a href="prod%252Feu%3Cb%3E%25E2%2580%25AE/2026-11-17/index.html">Refused</a></td><td>none</td>'
+        in text
+    )
     assert '<a href="prod%252Feu%3Cb%3E%25E2%2580%25AE/2026-11-16/report.html">report</a>' in text
 
 

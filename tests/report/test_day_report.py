@@ -127,7 +127,9 @@ def test_the_words_of_an_approval_are_text(tmp_path: Path) -> None:
 
     html = report(publisher.root, tmp_path, cluster=None)
 
-    assert "approved by <script>alert(1)</script>'; DROP TABLE x; --\\x1b[31m\\u202e" in ReportPage.of(html).text
+    assert (
+        "approved by <script>alert(1)</script>'; DROP TABLE x; --\\x1b[31m\\u202e" in ReportPage.of(html).text
+    )
     assert not {"\x1b", "\u202e"} & set(html)
 
 
