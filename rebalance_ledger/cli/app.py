@@ -117,6 +117,8 @@ OffsetFiles = Annotated[
 
 _EXPORTS = "samples/exports"
 _WAREHOUSE = "data/warehouse"
+_NAMED_DAYS: Final = 5
+"""Outdated days that a warning names."""
 
 
 class Format(StrEnum):
@@ -889,10 +891,11 @@ def _warn_of_outdated_days(warehouse: Warehouse, cluster: str, exports: Location
 
     days = stale_days(warehouse, cluster, exports)
     if days:
-        named = ", ".join(f"{day.ds} ({', '.join(day.reasons)})" for day in days)
+        named = ", ".join(f"{day.ds} ({', '.join(day.reasons)})" for day in days[:_NAMED_DAYS])
+        more = f" and {len(days) - _NAMED_DAYS} more" if len(days) > _NAMED_DAYS else ""
         _stderr.print(
-            f"warning: outdated comparisons with the baseline: {named}; "
-            f"`ledger backfill --cluster {quote(cluster)} --from {days[0].ds} --to {days[-1].ds}` computes them again.",
+            f"warning: outdated comparisons with the baseline: {named}{more}; "
+            f"`ledger backfill --cluster {quote(cluster)} --from {days[0].ds} --to {days[-1].ds} --skip-published` computes them again.",
             soft_wrap=True,
         )
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _MISMATCHES: Final = ("multiple_owners", "unowned", "unexpected_owner")
 _STYLE: Final = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
 _MOST_FINDINGS: Final = 5
+_MOST_ID_DIGITS: Final = 10
+"""A queue id is an `int` of Java."""
 _MOST_TOPICS: Final = 8
 _MOST_MEMBERS: Final = 10
 _MOST_QUEUES: Final = 12
@@ -99,7 +101,7 @@ def _answers(
 
 def _broker_and_id(queue: str) -> tuple[str, int]:
     broker, separator, number = queue.rpartition(":")
-    if not separator or not broker or not number.isdecimal():
+    if not separator or not broker or not number.isdecimal() or len(number) > _MOST_ID_DIGITS:
         raise QueryError(f"--queue {queue!r} is not BROKER:ID, for example broker-a:3.")
     return broker, int(number)
 

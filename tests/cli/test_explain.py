@@ -134,6 +134,10 @@ def test_an_earlier_day_is_shown_without_the_days_after_it(shop_warehouse: str) 
             ["member-sync", "--cluster", "shop-prod", "--queue", "nope"],
             "--queue 'nope' is not BROKER:ID, for example broker-a:3.",
         ),
+        (
+            ["member-sync", "--cluster", "shop-prod", "--queue", f"b:{'1' * 5_000}"],
+            "is not BROKER:ID, for example broker-a:3.",
+        ),
     ],
 )
 def test_what_does_not_exist_is_named_with_what_does(

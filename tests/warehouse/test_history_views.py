@@ -179,6 +179,21 @@ def test_the_same_rows_by_another_run_leave_the_next_day_as_it_is(warehouse: War
     assert asked(warehouse, STALE) == []
 
 
+def test_a_warning_names_five_outdated_days_and_counts_the_others(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for day in (23, 22, 21, 20, 19, 18, 17, 16):
+        publish_day(warehouse, day)
+    publish_day(warehouse, 16, "c2")
+
+    assert ledger("rollback", "--cluster=shop", "--ds=2026-11-16", f"--warehouse={warehouse.root}") == 0
+
+    warning = capsys.readouterr().err
+    assert "2026-11-21 (newer_baseline_available) and 2 more; `ledger backfill " in warning
+    assert "2026-11-22" not in warning
+    assert " --from 2026-11-17 --to 2026-11-23 --skip-published` computes them again.\n" in warning
+
+
 def test_a_rollback_leaves_the_next_day_out_of_date_and_says_so(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -189,7 +204,7 @@ def test_a_rollback_leaves_the_next_day_out_of_date_and_says_so(
 
     assert capsys.readouterr().err == (
         "warning: outdated comparisons with the baseline: 2026-11-17 (earlier_day_changed); "
-        "`ledger backfill --cluster shop --from 2026-11-17 --to 2026-11-17` computes them again.\n"
+        "`ledger backfill --cluster shop --from 2026-11-17 --to 2026-11-17 --skip-published` computes them again.\n"
     )
     assert asked(warehouse, STALE) == [("2026-11-17", ["earlier_day_changed"])]
 
