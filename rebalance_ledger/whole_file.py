@@ -1,6 +1,6 @@
-"""Files that a user names and that appear whole or not at all.
+"""Atomic writes of files that a user names.
 
-What belongs here: the draft beside such a file. What does not: files of a warehouse (`rebalance_ledger.warehouse`) and of an export
+Belongs here: the draft beside such a file. Does not belong here: files of a warehouse (`rebalance_ledger.warehouse`) and of an export
 (`rebalance_ledger.exports.writer`).
 """
 

@@ -177,10 +177,10 @@ _SQL_COMMENT: Final = re.compile(r"--(?:\s|[^=\n]*\n)")
 
 
 class _SqlCommand(TyperCommand):
-    """A command whose argument may begin with a comment of SQL, `-- …`, which is no option."""
+    """A command whose argument may begin with an SQL comment (`-- …`), which is not an option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # a class that Typer does not export
-        """Parse the arguments as Typer does; a blank before a comment makes it an argument, and changes no query."""
+        """Parse the arguments as Typer does, with a space before SQL comments, which makes them arguments and changes no query."""
         return super().parse_args(ctx, [f" {each}" if _SQL_COMMENT.match(each) else each for each in args])
 
 

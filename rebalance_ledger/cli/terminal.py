@@ -1,6 +1,6 @@
-"""Sentences on a terminal: names of a cluster and answers of its servers are in them, and either may hold any character.
+"""Messages on a terminal or in a pipe. They contain names of clusters and answers of servers, which may contain any character.
 
-What belongs here: what every sentence goes through on its way out. What does not: tables (`result_formats`).
+Belongs here: escapes, charsets and closed pipes. Does not belong here: tables (`result_formats`).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class SentenceConsole(Console):
-    """A console that prints texts as they are, but for characters that do not print: Rich passes escape sequences on."""
+    """A console that escapes non-printing characters; Rich itself writes escape sequences unchanged."""
 
     def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401  # as Rich's own
-        """Print as Rich does; in a text, characters that do not print are escapes."""
+        """Print as Rich does, with non-printing characters of strings as escapes."""
         super().print(
             *(visible(each, keep="\n") if isinstance(each, str) else each for each in objects), **options
         )
 
 
 def echo(sentence: str) -> None:
-    """Write a sentence on standard output; characters that do not print are escapes.
+    """Write a sentence to standard output, with non-printing characters as escapes.
 
-    A reader who has left (`| head`) does not end the command, which may have more to do than to write.
+    A closed pipe (`| head`) does not end the command, which may have more to do than to write.
     """
     with until_reader_leaves():
         typer.echo(visible(sentence, keep="\n"))
@@ -42,7 +42,7 @@ def echo(sentence: str) -> None:
 
 @contextmanager
 def until_reader_leaves() -> Iterator[None]:
-    """End the block when the reader of standard output has seen enough (`| head`); what is written later goes nowhere."""
+    """End the block without an error if the reader of standard output closes the pipe (`| head`); discard later output."""
     try:
         yield
         sys.stdout.flush()
@@ -52,10 +52,10 @@ def until_reader_leaves() -> Iterator[None]:
 
 
 def check_arguments(arguments: Sequence[str]) -> None:
-    """Check that the arguments of this process are text; Python has half a surrogate pair for each byte that is none.
+    """Check that the arguments of this process are valid text; Python represents each byte that is not by a surrogate.
 
     Raises:
-        QueryError: One is not: no name in a warehouse or an export is like it, and no table can be asked for it.
+        QueryError: An argument is not valid text. No name in a warehouse or an export is like it.
     """
     for argument in arguments:
         if not _is_text(argument):
@@ -69,7 +69,7 @@ def read_standard_input() -> str:
     """Return the text of standard input, empty if it is closed.
 
     Raises:
-        QueryError: It is no text.
+        QueryError: Standard input is not valid text.
     """
     if sys.stdin is None:
         return ""
@@ -78,12 +78,12 @@ def read_standard_input() -> str:
     except UnicodeDecodeError:
         text = "\ud800"
     if not _is_text(text):
-        raise QueryError(f"What standard input holds is not {sys.stdin.encoding}: write it in this charset.")
+        raise QueryError(f"Standard input is not {sys.stdin.encoding}: write it in this charset.")
     return text
 
 
 def escape_unencodable() -> None:
-    """Let standard output write escapes for characters that its charset lacks, as standard error does."""
+    """Let standard output write escapes for characters that are not in its charset, as standard error does."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 

@@ -159,7 +159,7 @@ def _files(roots: Sequence[Path], answers: AnswerSet) -> dict[str, Path]:
 
 
 def _files_below(root: Path, answers: AnswerSet) -> Iterator[Path]:
-    """Yield the files below a folder; what cannot be looked into is a problem, because its answers would be missing unnoticed."""
+    """Yield the files below a folder; report what cannot be read as a problem, because its answers would be missing unnoticed."""
 
     def refuse(error: OSError) -> None:
         answers.problems.append(f"{error.filename} cannot be read: {error.strerror}")

@@ -134,7 +134,7 @@ class StagingArea:
 
 
 MOST_SEGMENT_CHARACTERS: Final = 224
-"""Length of the longest segment that fits: file systems take names of 255, and those of files are up to 31 longer than the segment."""
+"""File systems limit names to 255 bytes, and file names are up to 31 longer than the segment that they contain."""
 
 
 def path_segment(name: str) -> str:

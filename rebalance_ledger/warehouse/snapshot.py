@@ -107,10 +107,10 @@ class _OpenTable:
 
 
 def _refuse_unreadable(warehouse: Warehouse) -> None:
-    """Refuse a folder that this user may not look into: delta-rs takes a table in it for one that is not there.
+    """Refuse a warehouse without read permission; delta-rs reports its tables as missing.
 
     Raises:
-        QueryError: There is such a folder.
+        QueryError: A folder cannot be read.
     """
     if is_object_store(warehouse.root):
         return
@@ -119,7 +119,7 @@ def _refuse_unreadable(warehouse: Warehouse) -> None:
             next(folder.iterdir(), None)
         except PermissionError as error:
             raise QueryError(
-                f"{folder} cannot be read: {error.strerror}. Take a user who may read the warehouse, or change the folder."
+                f"{folder} cannot be read: {error.strerror}. Use an account that can read the warehouse, or change the permissions."
             ) from error
         except OSError:
             return
