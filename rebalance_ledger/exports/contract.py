@@ -194,7 +194,7 @@ KINDS: Final = (
         ("attempt",),
         "an attempt at the capture: when, and how much of the export had failed after it",
     ),
-    Kind("event", "events.jsonl", (), "what was done to the cluster, for people", content=Content.NOTE),
+    Kind("event", "events.jsonl", (), "changes of the cluster, and notes for people", content=Content.NOTE),
 )
 """Every kind of contract v1."""
 
