@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector object-store run test unit test-with-spark test-without-spark lint differential fuzz e2e e2e-ci e2e-ci-airflow e2e-ci-clusters faults e2e-cluster bench airflow docs pictures lock audit clean image up down demo
+.PHONY: help setup collector object-store run test unit test-with-spark test-without-spark test-dags lint differential fuzz e2e e2e-ci e2e-ci-airflow e2e-ci-clusters faults e2e-cluster bench airflow docs pictures lock audit clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
@@ -14,7 +14,7 @@ UNIT := $(addprefix tests/,strategies rocketmq exports collectors settings table
 # The part of `make e2e` that continuous integration runs, in two halves that may run side by side. A checkout runs one Airflow
 # at a time, so tests that start it are in one half.
 E2E_CI := e2e and not every_release and not nightly
-OF_AIRFLOW := $(addprefix tests/,e2e/test_through_airflow.py e2e/test_asset_flow.py e2e/test_collector.py e2e_cluster/test_cluster.py)
+OF_AIRFLOW := $(addprefix tests/,e2e/test_through_airflow.py e2e/test_asset_flow.py e2e/test_collector.py e2e_cluster/test_cluster.py dags/test_pages.py)
 # Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
 TYPED_BESIDE := bench dags deploy setup tools
 COMPOSE := docker compose
@@ -57,15 +57,18 @@ lint: setup ## ruff, mypy (strict) and the direction of imports
 	@$(IN_ENVIRONMENT) mypy --explicit-package-bases tests
 	@$(IN_ENVIRONMENT) lint-imports
 
-# Two at a time, so the last one, `unit`, runs beside the longer of the others once the shorter has ended.
+# Two at a time: the short ones at the end of the list run beside the longer of the first two once the shorter has ended.
 test: lint ## lint, then every test but the three kinds below; those with Spark beside those without
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-with-spark test-without-spark unit
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-without-spark test-with-spark test-dags unit
 
 test-with-spark: setup
 	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and spark"
 
 test-without-spark: setup
-	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and not spark" $(addprefix --ignore=,$(UNIT))
+	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and not spark" $(addprefix --ignore=,$(UNIT) tests/dags)
+
+test-dags: setup
+	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and not spark" tests/dags
 
 unit: setup ## tests without a JVM, Airflow or whole days: rules, formats, exports, collectors, settings; a minute
 	@$(IN_ENVIRONMENT) pytest -q -m "$(QUICK) and not spark" $(UNIT)

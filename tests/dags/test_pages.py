@@ -112,6 +112,7 @@ def test_a_store_that_cannot_be_reached_is_an_error_without_its_address_and_keys
     assert "of-the-test" not in served.output
 
 
+@pytest.mark.e2e
 def test_pages_of_the_deployment_are_for_users_with_a_role_that_reads_runs(
     airflow_environment: dict[str, str], warehouse: Path, tmp_path: Path
 ) -> None:
