@@ -121,7 +121,7 @@ def test_a_query_of_standard_input_that_is_no_text_is_refused(errors: str, hosti
     )
 
     assert ended.returncode == 2
-    assert b"standard input holds is not utf-8" in ended.stderr
+    assert b"Standard input is not utf-8" in ended.stderr
     assert b"Traceback" not in ended.stderr
 
 
