@@ -57,9 +57,9 @@ lint: setup ## ruff, mypy (strict) and the direction of imports
 	@$(IN_ENVIRONMENT) mypy --explicit-package-bases tests
 	@$(IN_ENVIRONMENT) lint-imports
 
-# Two at a time: the short ones at the end of the list run beside the longer of the first two once the shorter has ended.
-test: lint ## lint, then every test but the three kinds below; those with Spark beside those without
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-without-spark test-with-spark test-dags unit
+# Two at a time, the long ones first: the others run beside the longer of these once the shorter has ended. Lint uses one core.
+test: setup ## lint, and every test but the three kinds below; those with Spark beside those without
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line lint test-without-spark test-with-spark test-dags unit
 
 test-with-spark: setup
 	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and spark"
