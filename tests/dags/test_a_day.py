@@ -73,7 +73,7 @@ def test_the_callback_that_the_guide_shows_is_told_of_a_refused_day(
     assert policy
     told = tmp_path / "told"
     (tmp_path / "airflow_local_settings.py").write_text(
-        "def tell_whom_it_concerns(context):\n"
+        "def notify(context):\n"
         f"    with open({str(told)!r}, 'a') as file:\n"
         "        print(context['task_instance'].task_id, context['exception'], file=file)\n"
         f"\n{dedent(policy[0])}"
