@@ -1,6 +1,6 @@
-"""Atomic writes of files that a user names.
+"""Atomic writes of single files on a disk: output files that a user names, and the record of notifications.
 
-Belongs here: the draft beside such a file. Does not belong here: files of a warehouse (`rebalance_ledger.warehouse`) and of an export
+Belongs here: the draft beside such a file. Does not belong here: tables and stages (`rebalance_ledger.warehouse`), and exports
 (`rebalance_ledger.exports.writer`).
 """
 

@@ -19,6 +19,7 @@ from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse, path_segment
 from rebalance_ledger.warehouse.query import open_tables
 from rebalance_ledger.warehouse.snapshot import Snapshot
+from rebalance_ledger.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,9 +192,8 @@ def _write(file: Location, changes: Changes) -> None:
         file.write(content)
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.draft")
-    draft.write_bytes(content)
-    draft.replace(file)
+    with whole_file(file) as draft:
+        draft.write_bytes(content)
 
 
 def _listed(findings: dict[str, Row], line: Callable[[Row], str]) -> list[str]:

@@ -149,7 +149,7 @@ def test_a_reader_who_leaves_changes_no_exit_code(words: list[str], shop_warehou
             check=False,
         )
 
-    # The rows of this warehouse are not hashed, which `verify` finds: it must say so, whoever reads the list.
+    # The rows of this warehouse are not hashed, which `verify` finds: its exit code must show it, even if the reader has left.
     assert ended.returncode == (2 if words == ["verify"] else 0)
     assert bool(ended.stderr) is (words == ["verify"])
 
