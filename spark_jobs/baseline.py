@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rebalance_ledger.tables import QUARANTINED_GROUP
-from spark_jobs.session import in_one_part_if_small, read_delta, spark_schema
+from spark_jobs.session import from_rows, in_one_part_if_small, no_rows, read_delta, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,7 +86,7 @@ class BaselineRows:
             )
             parts.append(rows.withColumnRenamed("compared_ds", "ds").select(*columns))
         if not parts:
-            return self._spark.createDataFrame([], spark_schema(table))
+            return no_rows(self._spark, spark_schema(table))
         return reduce(DataFrame.unionByName, parts)
 
     def _rows_of_published(self, table: Table, key: tuple[str, date], earlier: EarlierDay) -> DataFrame:
@@ -98,6 +98,4 @@ class BaselineRows:
         return in_one_part_if_small(self._spark, of_day.withColumn("ds", F.lit(ds)))
 
     def _dates(self, baselines: Mapping[tuple[str, date], date]) -> DataFrame:
-        rows = [(*key, ds) for key, ds in baselines.items()]
-        columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
-        return self._spark.createDataFrame(pa.table(columns, schema=_DATES))
+        return from_rows(self._spark, _DATES, ((*key, ds) for key, ds in baselines.items()))

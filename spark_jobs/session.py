@@ -10,8 +10,9 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
@@ -20,7 +21,7 @@ from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES, driver_options
 from rebalance_ledger.storage.location import variables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from py4j.java_gateway import JVMView
     from pyspark.sql import DataFrame
@@ -70,6 +71,8 @@ def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
         # Staged files become files of the published Delta tables, whose timestamps have microseconds.
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.execution.arrow.maxBytesPerBatch", _ARROW_BATCH)
+        # Java changes the case of letters. By default Spark loads the ICU library for this, which takes two seconds.
+        .config("spark.sql.icu.caseMappings.enabled", "false")
         .config("spark.sql.broadcastTimeout", _BROADCAST_TIMEOUT_S)
         .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTING_TASKS)
     )
@@ -172,6 +175,22 @@ def read_delta(spark: SparkSession, schema: StructType, place: str, version: int
         field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in rows.columns
     }
     return rows.withColumns(missing).select(*schema.fieldNames())
+
+
+def from_rows(spark: SparkSession, schema: pa.Schema, rows: Iterable[tuple[Any, ...]]) -> DataFrame:
+    """Return rows of this process as a DataFrame.
+
+    They go to the JVM as an Arrow table. A list of rows would be read by Spark's Python workers, which takes a second where they first
+    have to start.
+    """
+    columns: Iterable[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return spark.createDataFrame(pa.table([list(column) for column in columns], schema=schema))
+
+
+def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
+    """Return an empty DataFrame; Spark removes it, and what is joined with it, from a plan."""
+    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
+    return spark.range(1).where(F.lit(col=False)).select(*columns)
 
 
 def in_one_part_if_small(spark: SparkSession, rows: DataFrame) -> DataFrame:

@@ -20,7 +20,7 @@ from rebalance_ledger.progress import logged
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.warehouse.layout import OFFSET_READINGS, StagingArea
 from spark_jobs.day_key import DAY
-from spark_jobs.session import read_parquet, spark_schema, thread_pool
+from spark_jobs.session import in_one_part_if_small, read_parquet, spark_schema, thread_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -54,7 +54,7 @@ def write_table(spark: SparkSession, stages: DayStages, table: Table, rows: Data
     columns = [column.name for column in table.all_columns]
     with logged(table.qualified_name) as work:
         ordered = rows if rows.schema.names == columns else rows.select(*columns)
-        folder = _write_by_day(stages, ordered, lambda stage: stage.table(table))
+        folder = _write_by_day(spark, stages, ordered, lambda stage: stage.table(table))
         # From the footers of the files: no row is read.
         work.row_count = sum(_row_count(stage.table(table)) for stage in stages.values())
     return read_parquet(spark, spark_schema(table), folder)
@@ -63,7 +63,7 @@ def write_table(spark: SparkSession, stages: DayStages, table: Table, rows: Data
 def write_readings(spark: SparkSession, stages: DayStages, rows: DataFrame) -> DataFrame:
     """Write the rows of `offset_file_snapshots.readings`, which the gate reads too, and return them as they were written."""
     with logged(OFFSET_READINGS):
-        folder = _write_by_day(stages, rows, lambda stage: stage.offset_readings)
+        folder = _write_by_day(spark, stages, rows, lambda stage: stage.offset_readings)
     return read_parquet(spark, rows.schema, folder)
 
 
@@ -80,11 +80,14 @@ def write_work(
         folder_by: Optional partition column with few values, so that readers of one value read only its rows.
     """
     folder = _first(stages).work(name)
+    rows = _in_one_task_if_small(spark, stages, rows)
     rows.write.mode("overwrite").partitionBy(*filter(None, [folder_by])).parquet(folder)
     return read_parquet(spark, rows.schema, folder)
 
 
-def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[StagingArea], str]) -> str:
+def _write_by_day(
+    spark: SparkSession, stages: DayStages, rows: DataFrame, folder_of: Callable[[StagingArea], str]
+) -> str:
     """Write rows to the stages of their days, a small day in one file.
 
     Returns:
@@ -95,6 +98,7 @@ def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[Stagi
     """
     if len(stages) == 1:
         folder = folder_of(_first(stages))
+        rows = _in_one_task_if_small(spark, stages, rows)
         rows.write.mode("overwrite").parquet(folder)
         _merge_small_files(folder)
         return folder
@@ -113,6 +117,14 @@ def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[Stagi
     if row_count != table.num_rows:
         raise RuntimeError(f"{written} has rows of a day that is not computed.")
     return written
+
+
+def _in_one_task_if_small(spark: SparkSession, stages: DayStages, rows: DataFrame) -> DataFrame:
+    """Return the same rows, in one task if they are of one small day: each part of a union would be a task, which costs more than its rows.
+
+    The tasks of several days use all cores.
+    """
+    return in_one_part_if_small(spark, rows) if len(stages) == 1 else rows
 
 
 def _merge_small_files(folder: str) -> None:

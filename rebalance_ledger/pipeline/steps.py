@@ -148,13 +148,15 @@ def spark_application(
     """
     _use_project_spark()
     from spark_jobs.session import spark_session
-    from spark_jobs.side_by_side import SideBySide
 
     with ThreadPoolExecutor(1) as beside_start:
+        beside_start.submit(_load_build)
         if export_size_bytes < LARGE_EXPORT_BYTES:  # Beside large tables its memory is missed.
             beside_start.submit(_load_gate)
         spark = spark_session(name, export_size_bytes)
         try:
+            from spark_jobs.side_by_side import SideBySide
+
             with closing(SideBySide(spark, any_day.exports, any_day.warehouse)) as days:
 
                 def build_one(day: Day, ahead: Sequence[Day]) -> None:
@@ -164,6 +166,11 @@ def spark_application(
                 yield build_one
         finally:
             spark.stop()
+
+
+def _load_build() -> None:
+    """Import the build while Spark starts; errors appear in the build."""
+    import spark_jobs.side_by_side  # noqa: F401 - what takes time is to import it
 
 
 def _load_gate() -> None:

@@ -19,6 +19,8 @@ from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import CAUSE_SOURCES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Column, DataFrame
 
 QUEUE_KINDS: Final = ("unowned", "multiple_owners", "unexpected_owner", "broadcast_queue_not_consumed")
@@ -140,17 +142,19 @@ def finding_id() -> Column:
     return F.substring(F.sha2(key, 256), 1, 16)
 
 
-def with_roots(rows: DataFrame) -> DataFrame:
+def with_roots(rows: DataFrame, keep: Callable[[str, DataFrame], DataFrame]) -> DataFrame:
     """Add ids, and raise the severity of each root to the worst of the findings that it explains, which become `info`.
 
     Args:
         rows: Findings of `collect_findings`. They are read several times.
+        keep: Writes an intermediate result under a name, and returns it as it was written.
 
     Returns:
         The columns of `finding`, `DAY` first.
     """
     known = rows.withColumn("finding_id", finding_id())
-    parents = _parents(known)
+    # Each step of a chain reads the parents, and Spark would compute them once for each step.
+    parents = keep("finding_parent", _parents(known))
     placed = _with_root(known.join(F.broadcast(parents), [*DAY, "finding_id"], "left"), parents)
     worst = (
         placed.where("root_finding_id is not null")

@@ -24,6 +24,7 @@ from rebalance_ledger.rocketmq.offset_files.start_up import Verdict, start_up
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
 from rebalance_ledger.storage.location import ObjectPath, location_of
 from spark_jobs.day_key import DAY
+from spark_jobs.session import from_rows
 from spark_jobs.silver.day_export import export_file_key, read_lines
 
 if TYPE_CHECKING:
@@ -57,6 +58,18 @@ _ENTRY: Final = pa.struct(
         ("broker_name", pa.string()),
         ("queue_id", pa.int32()),
         ("stored_offset", pa.int64()),
+    ]
+)
+_DIRECTORIES: Final = pa.schema(
+    [("cluster", pa.string()), ("ds", pa.date32()), ("directory", pa.string())]
+)
+_USES_OF_INDEXES: Final = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("ds", pa.date32()),
+        ("file_key", pa.string()),
+        ("directory", pa.string()),
+        ("snapshot_ds", pa.date32()),
     ]
 )
 _READ_FIELDS: Final = (
@@ -152,9 +165,7 @@ def _files_of_days(spark: SparkSession, offset_file: DataFrame, days: Sequence[D
     if len(days) == 1:
         files = landed.withColumn("directory", F.lit(str(days[0].directory)))
     else:
-        directories = spark.createDataFrame(
-            [(*day.key, str(day.directory)) for day in days], "cluster string, ds date, directory string"
-        )
+        directories = from_rows(spark, _DIRECTORIES, ((*day.key, str(day.directory)) for day in days))
         files = landed.join(F.broadcast(directories), list(DAY))
     return files.select(
         *FILES,
@@ -176,14 +187,12 @@ def _files_of_earlier_exports(spark: SparkSession, days: Sequence[DayExport]) ->
     """
     name = KIND_BY_NAME[OFFSET_FILE_KIND].file_name
     indexes = {export.directory for day in days for export in day.earlier}
-    uses = [
+    uses = (
         (*day.key, export_file_key(export.directory, name), str(export.directory), export.manifest.ds)
         for day in days
         for export in day.earlier
-    ]
-    days_by_index = spark.createDataFrame(
-        uses, "cluster string, ds date, file_key string, directory string, snapshot_ds date"
     )
+    days_by_index = from_rows(spark, _USES_OF_INDEXES, uses)
     return (
         read_lines(spark, [(directory, name) for directory in indexes])
         .select("file_key", F.from_json("value", _INDEX_DDL).alias("line"))

@@ -3,93 +3,47 @@
 Each line is parsed once, in parallel. The parsed rows are written to disk, one folder per table, because an export may be larger than
 memory (docs/adr/0018).
 
-Belongs here: which lines count, and typed rows. Does not belong here: the meaning of a line
-(`rebalance_ledger.exports.contract`, `rebalance_ledger.exports.payloads`).
+Belongs here: which lines count, and typed rows. Does not belong here: the rows of one line (`line_parsing`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from rebalance_ledger.exports.contract import KIND_BY_NAME, Content, EnvelopeError, parse_envelope
-from rebalance_ledger.exports.payloads import (
-    CODES_THAT_ANSWER,
-    NOT_ONLINE,
-    PayloadError,
-    error_code,
-    facts,
-    facts_of_unreadable,
-)
-from rebalance_ledger.exports.redaction import redact_envelope, redact_text, redact_unreadable
-from rebalance_ledger.tables import OFFSET_FILE, SILVER_TABLES
+from rebalance_ledger.exports.payloads import CODES_THAT_ANSWER, NOT_ONLINE
+from rebalance_ledger.tables import SILVER_TABLES
 from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
 from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
 from spark_jobs.day_key import DAY
-from spark_jobs.session import setting_bytes, spark_schema
+from spark_jobs.session import from_rows, in_one_part_if_small, setting_bytes, spark_schema
 from spark_jobs.silver.day_export import export_file_key, read_lines
+from spark_jobs.silver.line_parsing import FACT_SCHEMA, Contradiction, ExportFile, Line, parse_batches
 from spark_jobs.staging import write_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import date
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from rebalance_ledger.exports.contract import Envelope
     from rebalance_ledger.tables import Table
     from spark_jobs.silver.day_export import DayExport
     from spark_jobs.staging import DayStages
 
 _LINE_KEY = (*DAY, "file_name", "line_number")
-_FACT_SCHEMA = "cluster string, ds date, table_name string, file_name string, line_number long, row string, question long, answer long"
-_ARROW_FACT_SCHEMA = pa.schema(
-    [
-        ("cluster", pa.string()),
-        ("ds", pa.date32()),
-        ("table_name", pa.string()),
-        ("file_name", pa.string()),
-        ("line_number", pa.int64()),
-        ("row", pa.string()),
-        ("question", pa.int64()),
-        ("answer", pa.int64()),
-    ]
-)
 _TABLES_OF_ALL_LINES = (EXPORT_RECORD, REJECTED_RECORD)
 """Tables with rows of every line, including lines whose answers are ignored."""
 
-_ROW_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False)
+_FIRST_LINES = pa.schema(
+    [("file_key", pa.string()), ("block_start", pa.int64()), ("first_line_number", pa.int64())]
+)
 _MOST_NAMED_LINES = 5
-_HASH_BYTES = 8
 _BYTES_PER_TASK = 16 * 1024 * 1024
-
-
-class _Line(NamedTuple):
-    """Identity of a line among the exports of all days."""
-
-    cluster: str
-    ds: date
-    file: str
-    line_number: int
-
-
-class _Contradiction(NamedTuple):
-    """A line that contradicts another line.
-
-    Attributes:
-        reason: Reason of the rejection.
-        is_first: Whether the line represents all lines that contradict each other.
-    """
-
-    reason: str
-    is_first: bool
 
 
 def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStages) -> dict[str, DataFrame]:
@@ -102,7 +56,7 @@ def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStage
     """
     lines = _read_lines(spark, days)
     files = _files_by_key(days)
-    facts_of_lines = lines.mapInArrow(_parse_batches(files), _FACT_SCHEMA)
+    facts_of_lines = lines.mapInArrow(parse_batches(files), FACT_SCHEMA)
     parsed = write_work(spark, stages, "parsed_line", facts_of_lines, folder_by="table_name")
     if not _has_repeats(parsed):
         return {table.name: _typed(parsed, table) for table in SILVER_TABLES}
@@ -110,8 +64,8 @@ def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStage
     contradictions = _contradictions(repeats)
     if contradictions:
         # Parse contradicting lines again, as unreadable ones. Only the set of all lines shows which lines these are.
-        parse = _parse_batches(files, contradictions)
-        read = lines.mapInArrow(parse, _FACT_SCHEMA)
+        parse = parse_batches(files, contradictions)
+        read = lines.mapInArrow(parse, FACT_SCHEMA)
         unreadable = write_work(spark, stages, "contradicting_line", read, folder_by="table_name")
         all_lines = _without(parsed, repeats.where("is_contradicted")).unionByName(unreadable)
         counted = _without(parsed, repeats.where("not counts")).unionByName(unreadable)
@@ -141,7 +95,7 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
     * Different payloads from the same address and instant contradict each other, so none of them counts.
 
     Args:
-        parsed: See `_parse_batches`.
+        parsed: See `parse_batches`.
 
     Returns:
         `DAY`; file_name, line_number; counts; is_contradicted; differing_lines: the lines that contradict each other;
@@ -219,11 +173,11 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
     )
 
 
-def _contradictions(repeats: DataFrame) -> dict[_Line, _Contradiction]:
+def _contradictions(repeats: DataFrame) -> dict[Line, Contradiction]:
     """Return the contradicted lines, none of which counts."""
     rows = repeats.where("is_contradicted").collect()
     return {
-        _Line(*(row[name] for name in _LINE_KEY)): _Contradiction(
+        Line(*(row[name] for name in _LINE_KEY)): Contradiction(
             _reason_of_contradiction(row["differing_lines"]),
             is_first=row["is_of_best_address"] and row["line_number"] == row["differing_lines"][0],
         )
@@ -256,7 +210,9 @@ def _read_lines(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
     """Return the columns of `read_lines`, and first_line_number, the number of the block's first line."""
     files = [(day.directory, file) for day in days for file in day.manifest.envelope_files]
     lines = read_lines(spark, [(directory, file.path) for directory, file in files])
-    if len(days) > 1:
+    if len(days) == 1:
+        lines = in_one_part_if_small(spark, lines)
+    else:
         # Spark plans at least four megabytes for each file (`openCostInBytes`), which makes too many tasks for many small files.
         size_bytes = sum(file.size_bytes for _, file in files)
         lines = lines.coalesce(max(spark.sparkContext.defaultParallelism, size_bytes // _BYTES_PER_TASK))
@@ -271,24 +227,15 @@ def _read_lines(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
         for file_key, by_start in counts.items()
         for start in by_start
     ]
-    numbered = spark.createDataFrame(first_lines, "file_key string, block_start long, first_line_number long")
+    numbered = from_rows(spark, _FIRST_LINES, first_lines)
     return lines.join(F.broadcast(numbered), ["file_key", "block_start"]).select(
         *lines.columns, "first_line_number"
     )
 
 
-class _File(NamedTuple):
-    """A file of a day's export, with the kind of its lines."""
-
-    cluster: str
-    ds: date
-    name: str
-    kind: str
-
-
-def _files_by_key(days: Sequence[DayExport]) -> dict[str, _File]:
+def _files_by_key(days: Sequence[DayExport]) -> dict[str, ExportFile]:
     return {
-        export_file_key(day.directory, file.path): _File(*day.key, file.path, file.kind)
+        export_file_key(day.directory, file.path): ExportFile(*day.key, file.path, file.kind)
         for day in days
         for file in day.manifest.envelope_files
     }
@@ -298,132 +245,6 @@ def _never_split_bytes(spark: SparkSession) -> int:
     """Return the size up to which Spark never splits a file (`FilePartition.maxSplitBytes`)."""
     names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
     return min(setting_bytes(spark, name) for name in names)
-
-
-def _parse_batches(
-    files: Mapping[str, _File], contradictions: Mapping[_Line, _Contradiction] | None = None
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for `mapInArrow` that parses lines into rows of `_FACT_SCHEMA`.
-
-    In these rows, `row` is a silver row as JSON. A row of `export_record` also has `broker_addr`, the address of the broker that was
-    asked, and the columns `question` and `answer` are hashes of the question and of the answer; other rows have null there.
-
-    Args:
-        files: File key (see `export_file_key`) -> file.
-        contradictions: Parse only these lines, and treat them as unreadable; None to parse all lines.
-    """
-
-    def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lines_read: dict[tuple[str, int], int] = defaultdict(int)
-        for batch in batches:
-            facts_of_batch: list[tuple[str, date, str, str, int, str, int | None, int | None]] = []
-            columns = (
-                batch.column(name).to_pylist()
-                for name in ("file_key", "block_start", "first_line_number", "value")
-            )
-            for file_key, block_start, first_line_number, text in zip(*columns, strict=True):
-                cluster, ds, file, kind = files[file_key]
-                line_number = first_line_number + lines_read[file_key, block_start]
-                lines_read[file_key, block_start] += 1
-                line = _Line(cluster, ds, file, line_number)
-                contradiction = contradictions.get(line) if contradictions else None
-                if contradictions and contradiction is None:
-                    continue
-                for name, row in _rows_of_line(file, kind, line_number, text, contradiction):
-                    hashes = row.pop("question", None), row.pop("answer", None)
-                    facts_of_batch.append(
-                        (cluster, ds, name, file, line_number, _ROW_JSON.encode(row), *hashes)
-                    )
-            columns_of_facts = (
-                zip(*facts_of_batch, strict=True) if facts_of_batch else [[]] * len(_ARROW_FACT_SCHEMA)
-            )
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array(values, field.type)
-                    for values, field in zip(columns_of_facts, _ARROW_FACT_SCHEMA, strict=True)
-                ],
-                schema=_ARROW_FACT_SCHEMA,
-            )
-
-    return parse
-
-
-def _rows_of_line(
-    file: str, kind: str, line_number: int, text: str, contradiction: _Contradiction | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the silver rows of one line with the names of their tables: facts, its `export_record`, and its rejection if any."""
-    line = {"kind": kind, "file": file, "line_number": line_number}
-    try:
-        envelope = parse_envelope(text, kind)
-    except EnvelopeError as error:
-        yield (
-            "rejected_record",
-            line | {"reason": redact_text(str(error)), "text": redact_unreadable(kind, text)},
-        )
-        yield "export_record", line | {"state": "rejected"}
-        return
-    # Exports of releases without redaction may contain secrets, which must not get into a table.
-    envelope = redact_envelope(envelope)
-    record = line | {
-        "captured_at": envelope.captured_at.isoformat(),
-        "nameserver": envelope.nameserver,
-        "broker_name": envelope.broker,
-        "consumer_group": envelope.group,
-        "topic": envelope.topic,
-        "client_id": envelope.client_id,
-        "broker_addr": envelope.broker_addr if "broker_addr" in KIND_BY_NAME[kind].keys else None,
-        "question": _question(envelope),
-        "answer": _hash(envelope.payload, envelope.error),
-    }
-    if contradiction is not None:
-        payload = redact_text(envelope.payload or "")
-        yield "rejected_record", line | {"reason": contradiction.reason, "text": payload}
-        yield "export_record", record | {"state": "rejected"}
-        if contradiction.is_first:
-            yield from facts_of_unreadable(envelope)
-        return
-    try:
-        # A record that can be read only in part gives no facts.
-        rows = list(facts(envelope))
-    except PayloadError as error:
-        payload = redact_text(envelope.payload or "")
-        yield "rejected_record", line | {"reason": redact_text(str(error)), "text": payload}
-        yield "export_record", record | {"state": "rejected"}
-        yield from facts_of_unreadable(envelope)
-        return
-    for table, row in rows:
-        # An offset file that failed to land has no path, so its line number identifies it.
-        yield table, row | {"line_number": line_number} if table == OFFSET_FILE.name else row
-    if envelope.error is None:
-        yield "export_record", record | {"state": "payload"}
-    else:
-        yield (
-            "export_record",
-            record
-            | {
-                "state": "error",
-                "error_type": envelope.error.type,
-                "error_code": error_code(envelope.error.message),
-                "error_message": envelope.error.message,
-            },
-        )
-
-
-def _question(envelope: Envelope) -> int | None:
-    """Return a hash of the question, without the address of the broker; None if the line is no answer to a question."""
-    kind = KIND_BY_NAME[envelope.kind]
-    if kind.content not in {Content.ROCKETMQ_JSON, Content.PROPERTIES} or kind.name == "capture_attempt":
-        return None
-    names = set(kind.keys) - {"broker_addr"}
-    if kind.name == "consumer_status" and envelope.client_id is not None:
-        # The offsets of one member are the same, whichever broker forwards the request.
-        names = names - {"broker"} | {"client_id"}
-    return _hash(kind.name, *(f"{name}={getattr(envelope, name)}" for name in sorted(names)))
-
-
-def _hash(*parts: object) -> int:
-    digest = hashlib.blake2b(repr(parts).encode(), digest_size=_HASH_BYTES).digest()
-    return int.from_bytes(digest, signed=True)
 
 
 def _typed(parsed: DataFrame, table: Table) -> DataFrame:

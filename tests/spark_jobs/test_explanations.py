@@ -175,7 +175,7 @@ def placed(spark: SparkSession) -> Placed:
         [tuple(given.get(name) for name in names) for given in of_days],
         ", ".join(f"{name} {types[name]}" for name in names),
     )
-    table = with_roots(rows)
+    table = with_roots(rows, lambda _, parents: parents)
     assert table.columns == [column.name for column in FINDING.all_columns]
     everything = [row.asDict() for row in table.collect()]
     return {

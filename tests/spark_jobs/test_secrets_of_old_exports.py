@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from spark_jobs.silver.reader import _rows_of_line
+from spark_jobs.silver.line_parsing import rows_of_line
 
 USER = 'initAuthenticationUser={"username":"admin","password":"hunter2"}\n'
 BROKER = {"captured_at": "2026-11-16T12:00:00Z", "cluster": "prod", "broker": "a", "broker_addr": "a:1"}
@@ -14,7 +14,7 @@ BROKER = {"captured_at": "2026-11-16T12:00:00Z", "cluster": "prod", "broker": "a
 
 def rows(kind: str, line: dict[str, object] | str) -> str:
     text = line if isinstance(line, str) else json.dumps({"kind": kind, **line})
-    found = list(_rows_of_line("lines.jsonl", kind, 1, text))
+    found = list(rows_of_line("lines.jsonl", kind, 1, text))
     assert "export_record" in [table for table, _ in found]
     return json.dumps(found)
 
