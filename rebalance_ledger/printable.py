@@ -14,3 +14,19 @@ def visible(text: str, keep: str = "") -> str:
         char if char.isprintable() or char in keep else char.encode("unicode_escape").decode()
         for char in text
     )
+
+
+def quoted(text: str) -> str:
+    """Quote a value of the export for a message, truncated to about one line."""
+    return repr(text) if len(text) <= 80 else f"{text[:79]!r}…"  # noqa: PLR2004  # About a line.
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded, as one with a lone surrogate cannot."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+
+from rebalance_ledger.cluster_name import cluster_name_problem
+from rebalance_ledger.printable import is_unicode, quoted
 
 CONTRACT_VERSION: Final = 1
 """Incremented when a valid export becomes invalid or changes its meaning; new kinds do not increment it."""
@@ -370,7 +372,7 @@ def _values(line: str | bytes, kind: str) -> dict[str, Any]:
     if line_kind != kind:
         file_name = KIND_BY_NAME[line_kind].file_name if line_kind in KIND_BY_NAME else None
         advice = f"move the line to {file_name}" if file_name else "no file of the contract has such lines"
-        raise EnvelopeError(f"kind is {_quoted(line_kind)}, but this file is for {kind!r}; {advice}")
+        raise EnvelopeError(f"kind is {quoted(line_kind)}, but this file is for {kind!r}; {advice}")
     cluster = _text(fields, "cluster")
     problem = cluster_name_problem(cluster)
     if problem is not None:
@@ -394,26 +396,6 @@ def _values(line: str | bytes, kind: str) -> dict[str, Any]:
     }
 
 
-def cluster_name_problem(name: str) -> str | None:
-    """Return the reason why a cluster's name is not a valid folder name; None if it is valid.
-
-    RocketMQ accepts any text. The ledger uses the name as a folder and a partition value: 1 to 255 bytes of UTF-8, not `.`
-    or `..`, without `/`, control characters, or leading or trailing white space.
-    """
-    if not name:
-        return "is empty"
-    if not _is_unicode(name):
-        return f"{name!r} is not Unicode text"
-    if len(name.encode()) > 255:  # noqa: PLR2004  # The longest file name of common file systems.
-        return f"{_quoted(name)} is longer than 255 bytes"
-    if name in {".", ".."} or "/" in name:
-        return f"{name!r} cannot be the name of a folder"
-    has_controls = not name.isprintable() and any(unicodedata.category(each) == "Cc" for each in name)
-    if name != name.strip() or has_controls:
-        return f"{name!r} has control characters, or white space at an end"
-    return None
-
-
 def _content_field(fields: _Fields, kind: Kind) -> str:
     """Return the field that holds the answer: that of the kind's content, or `error`."""
     expected_field = _CONTENT_FIELD[kind.content]
@@ -434,6 +416,9 @@ def _content_field(fields: _Fields, kind: Kind) -> str:
     return "error" if has_error else expected_field
 
 
+_BYTE_ORDER_MARK: Final = "\ufeff"
+
+
 def _json_object(line: str | bytes) -> _Fields:
     if isinstance(line, bytes):
         try:
@@ -442,6 +427,8 @@ def _json_object(line: str | bytes) -> _Fields:
             raise EnvelopeError(f"byte {error.start + 1} is not UTF-8; write the file as UTF-8") from None
     if not line or line.isspace():
         raise EnvelopeError("the line is empty; remove it")
+    if line.startswith(_BYTE_ORDER_MARK):
+        raise EnvelopeError("a byte order mark precedes the line; write the file as UTF-8 without one")
     try:
         value: object = _ENVELOPE_JSON.decode(line)
     except EnvelopeError:
@@ -478,19 +465,9 @@ def _text(fields: _Fields, name: str) -> str:
         raise EnvelopeError(f"{name!r} is missing")
     if not isinstance(value, str) or not value:
         raise EnvelopeError(f"{name!r} must be text that is not empty")
-    if not _is_unicode(value):
+    if not is_unicode(value):
         raise EnvelopeError(f"{name!r} holds half a surrogate pair, which is no character")
     return value
-
-
-def _is_unicode(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 _INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z")
@@ -503,7 +480,7 @@ def _instant(fields: _Fields, name: str) -> datetime:
             return datetime.fromisoformat(text)  # Digits beyond microseconds are cut off.
         except ValueError:
             pass
-    raise EnvelopeError(f"{name!r} is {_quoted(text)}; write a UTC instant such as 2026-11-16T01:58:38.273Z")
+    raise EnvelopeError(f"{name!r} is {quoted(text)}; write a UTC instant such as 2026-11-16T01:58:38.273Z")
 
 
 def _count(fields: _Fields, name: str) -> int:
@@ -519,7 +496,7 @@ def _payload(fields: _Fields) -> str:
         raise EnvelopeError(
             "'payload' must be the source's text as one JSON string, not the value it stands for"
         )
-    if _is_unicode(payload):
+    if is_unicode(payload):
         return payload
     # The decoder joins complete pairs, so the remaining surrogates are unpaired.
     return re.sub("[\ud800-\udfff]", "\ufffd", payload)
@@ -530,7 +507,7 @@ def _error(fields: _Fields) -> SourceError:
     if not isinstance(error, dict):
         raise EnvelopeError("'error' must be an object with 'type' and 'message'")
     error_type, message = error.get("type"), error.get("message")
-    if not isinstance(error_type, str) or not error_type or not _is_unicode(error_type):
+    if not isinstance(error_type, str) or not error_type or not is_unicode(error_type):
         raise EnvelopeError("'type' of 'error' must name the exception's class")
     if message is None:
         return SourceError(error_type, "")
@@ -551,17 +528,12 @@ def _file(fields: _Fields, kind: Kind) -> IndexedFile:
     if not is_normal or len(parts) == 1 or parts[0] not in kind.folders:
         folders = _join_names(tuple(f"{folder}/" for folder in kind.folders))
         raise EnvelopeError(
-            f"path {_quoted(path)} must lead to a file in {folders}, without '.' or '..' on the way"
+            f"path {quoted(path)} must lead to a file in {folders}, without '.' or '..' on the way"
         )
     sha256 = _text(fields, "sha256")
     if not _SHA256.fullmatch(sha256):
         raise EnvelopeError("'sha256' must be 64 lower-case hexadecimal digits")
     return IndexedFile(path, _count(fields, "size"), _instant(fields, "mtime"), sha256)
-
-
-def _quoted(text: str) -> str:
-    """Quote a value of the export for a message, truncated to about one line."""
-    return repr(text) if len(text) <= 80 else f"{text[:79]!r}…"  # noqa: PLR2004  # About a line.
 
 
 def _join_names(names: tuple[str, ...]) -> str:

@@ -15,7 +15,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from rebalance_ledger.exports.contract import CONTRACT_VERSION, cluster_name_problem
+from rebalance_ledger.cluster_name import cluster_name_problem
+from rebalance_ledger.exports.contract import CONTRACT_VERSION
 from rebalance_ledger.exports.export_files import open_regular, printable, reason_of
 from rebalance_ledger.storage.location import Location, ObjectPath
 from rebalance_ledger.suggestion import did_you_mean

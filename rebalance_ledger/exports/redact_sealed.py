@@ -13,7 +13,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rebalance_ledger.exports.contract import cluster_name_problem
+from rebalance_ledger.cluster_name import cluster_name_problem
 from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, export_day
 from rebalance_ledger.exports.redacted_files import unclean_files, write_redacted
 from rebalance_ledger.exports.sealing import seal, verify

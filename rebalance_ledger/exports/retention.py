@@ -29,9 +29,11 @@ def outdated_exports(exports: Path, cluster: str, *, keep_days: int, today: date
         today: The current UTC day.
 
     Raises:
-        ExportError: The cluster's name cannot be a folder's name, or its folder cannot be listed.
+        ExportError: The cluster's name cannot be a folder's name, `exports` is not a folder, or the cluster's folder cannot be listed.
     """
     folder = export_directory(exports, cluster, today).parent
+    if not exports.is_dir():
+        raise ExportError("The exports cannot be listed", [f"{exports} is not a folder; name the one with <cluster>/<ds>/"])
     # A period that reaches back to before year 1 means that no export goes.
     last_outdated_day = date.fromordinal(max(today.toordinal() - keep_days, date.min.toordinal()))
     try:

@@ -14,12 +14,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from rebalance_ledger.cluster_name import cluster_name_problem
 from rebalance_ledger.exports.contract import (
     CONTRACT_VERSION,
     KIND_BY_FILE_NAME,
     KINDS,
     Content,
-    cluster_name_problem,
     parse_envelope,
 )
 from rebalance_ledger.exports.export_files import open_regular, printable, reason_of

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from rebalance_ledger.cluster_name import cluster_name_problem
 from rebalance_ledger.settings.gate import GateSettings, Strict
 
 if TYPE_CHECKING:
@@ -435,3 +436,12 @@ class LedgerSettings(Strict):
     clusters: dict[str, ClusterSettings] = Field(default_factory=dict)
     build: BuildSettings = Field(default_factory=BuildSettings)
     maintenance: MaintenanceSettings = Field(default_factory=MaintenanceSettings)
+
+    @field_validator("clusters")
+    @classmethod
+    def _names_of_folders(cls, clusters: dict[str, ClusterSettings]) -> dict[str, ClusterSettings]:
+        for name in clusters:
+            problem = cluster_name_problem(name)
+            if problem is not None:
+                raise ValueError(f"the name {problem}")
+        return clusters

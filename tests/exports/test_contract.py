@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rebalance_ledger.cluster_name import cluster_name_problem
 from rebalance_ledger.exports.contract import (
     KIND_BY_NAME,
     KINDS,
@@ -18,7 +19,6 @@ from rebalance_ledger.exports.contract import (
     EnvelopeError,
     IndexedFile,
     SourceError,
-    cluster_name_problem,
     parse_envelope,
 )
 
@@ -121,6 +121,7 @@ def test_half_a_surrogate_pair_in_a_payload_does_not_reach_the_tables() -> None:
         ("", "the line is empty; remove it"),
         (" \n", "the line is empty; remove it"),
         ("{", "not JSON at column 2: Expecting property name enclosed in double quotes"),
+        ("\ufeff" + line(ROUTE), "a byte order mark precedes the line; write the file as UTF-8 without one"),
         ("[]", "not a JSON object; each line is one envelope"),
         (line(ROUTE)[:-2], "not JSON at column 165: Unterminated string starting at"),
         (line(ROUTE)[:-1] + ',"payload":"{}"}', "'payload' is there twice"),

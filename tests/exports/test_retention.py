@@ -56,6 +56,11 @@ def test_a_cluster_without_exports_has_none_to_go(tmp_path: Path) -> None:
     assert outdated(tmp_path) == []
 
 
+def test_a_missing_folder_of_exports_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="mistyped is not a folder; name the one with <cluster>/<ds>/"):
+        outdated(tmp_path / "mistyped")
+
+
 def test_a_cluster_cannot_lead_out_of_the_exports(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="cannot be the name of a folder"):
         outdated_exports(tmp_path / "exports", "../other", keep_days=1, today=TODAY)

@@ -140,6 +140,15 @@ def test_a_wrong_key_or_value_is_one_sentence_with_file_and_key(
     assert why in sentence
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"), [("a/b", "'a/b' cannot be the name of a folder"), ("", "is empty"), ("..", "cannot be")]
+)
+def test_a_cluster_whose_name_no_export_can_have_is_refused(tmp_path: Path, name: str, problem: str) -> None:
+    sentence = refusal(tmp_path, yaml.safe_dump({"clusters": {name: {}}}))
+    assert "clusters: the name " in sentence
+    assert problem in sentence
+
+
 def test_every_error_is_named_and_an_unknown_key_has_its_neighbour(tmp_path: Path) -> None:
     first, *problems = refusal(
         tmp_path,
