@@ -767,6 +767,7 @@ def status(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
 
     directory = export_directory(location_of(exports), cluster, ds.date())
     quality = load_manifest(directory).quality
+    write_result(quality=quality)
     echo(f"{directory} has landed{f'; its capture is {quality}' if quality else ''}.")
 
 

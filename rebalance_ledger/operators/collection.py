@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Connection
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
     from rebalance_ledger.settings import CollectSettings
 
 _PLACES = ("exports", "settings")
+
+_LACKING_QUALITIES = ("degraded", "failed")
+"""Qualities of a capture that a further attempt on the same day completes."""
 
 
 def collect_settings(cluster: str) -> CollectSettings:
@@ -64,7 +66,8 @@ class CollectExportOperator(ClusterOperator):
         ds = day_of(context)
         where = places(_PLACES)
         is_today = ds == f"{datetime.now(UTC):%Y-%m-%d}"
-        if self.has_landed(ds) and not (is_today and self._is_lacking(ds)):
+        landed = self.landed_manifest(ds)
+        if landed is not None and not (is_today and landed.get("quality") in _LACKING_QUALITIES):
             self.log.info(
                 "The export of %s for %s has landed already in %s.", self.cluster, ds, where["exports"]
             )
@@ -87,17 +90,6 @@ class CollectExportOperator(ClusterOperator):
             event = context["outlet_events"][outlet]
             event.add_partitions(partition_key(self.cluster, ds))
             event.extra = {"cluster": self.cluster, "ds": ds}
-
-    def _is_lacking(self, ds: str) -> bool:
-        """Return whether the export of a day says that its capture is degraded or failed; one in an object store is not replaced."""
-        exports = places(("exports",))["exports"]
-        if "://" in exports:
-            return False
-        try:
-            manifest = json.loads((Path(exports) / self.cluster / ds / "manifest.json").read_text())
-            return manifest.get("quality") in {"degraded", "failed"}
-        except (OSError, ValueError, AttributeError):
-            return False  # Its readers say what is wrong with it.
 
     def _collect(self, ds: str, where: dict[str, str]) -> None:
         options = [

@@ -10,6 +10,7 @@ degraded, and 5, it has failed. The reason of a failure and the numbers of a suc
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import subprocess
@@ -37,7 +38,7 @@ from rebalance_ledger.operators.pages import page_url
 from rebalance_ledger.result_file import RESULT_FILE_VARIABLE, read_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from airflow.sdk import Context
     from airflow.sdk.types import TaskInstanceKey
@@ -272,16 +273,29 @@ class ClusterOperator(LedgerOperator):
 
     def has_landed(self, ds: str) -> bool:
         """Return whether the cluster's export of a day has its manifest, which lands last by contract."""
+        return self.landed_manifest(ds) is not None
+
+    def landed_manifest(self, ds: str) -> Mapping[str, Any] | None:
+        """Return the manifest of the cluster's export of a day; None if none has landed.
+
+        From an object store only its `quality`. An unreadable manifest is empty: the tasks that read the export name the error.
+        """
         exports = places(("exports",))["exports"]
-        if "://" not in exports:
-            return (Path(exports) / self.cluster / ds / "manifest.json").is_file()
+        if "://" in exports:
+            try:
+                self.run_ledger(
+                    ["exports", "status"], [f"--cluster={self.cluster}", f"--ds={ds}", f"--exports={exports}"]
+                )
+            except StageRefusedError:
+                return None
+            return self.result
         try:
-            self.run_ledger(
-                ["exports", "status"], [f"--cluster={self.cluster}", f"--ds={ds}", f"--exports={exports}"]
-            )
-        except StageRefusedError:
-            return False
-        return True
+            manifest = json.loads((Path(exports) / self.cluster / ds / "manifest.json").read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError):
+            return {}
+        return manifest if isinstance(manifest, dict) else {}
 
 
 class MaintainWarehouseOperator(LedgerOperator):

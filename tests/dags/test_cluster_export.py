@@ -108,6 +108,26 @@ def test_a_bad_capture_is_completed_while_its_day_lasts(
 
 
 @pytest.mark.usefixtures("settings")
+@pytest.mark.parametrize(
+    ("day", "quality", "is_asked"),
+    [
+        (TODAY, "complete", False),
+        (TODAY, None, False),
+        (TODAY, "degraded", True),
+        (TODAY, "failed", True),
+        (YESTERDAY, "degraded", False),
+    ],
+)
+def test_a_bad_capture_in_an_object_store_is_completed_too(
+    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch, day: datetime, quality: str | None, *, is_asked: bool
+) -> None:
+    monkeypatch.setenv("LEDGER_EXPORTS", "s3a://exports")
+    stand_ins.end({"status c": (0, {"quality": quality})})
+    collect(day)
+    assert ["collect" in call for call in stand_ins.calls] == [False, True][: 1 + is_asked]
+
+
+@pytest.mark.usefixtures("settings")
 @pytest.mark.parametrize("code", [4, 5])
 def test_a_bad_capture_is_tried_again_while_there_are_retries(stand_ins: StandIns, code: int) -> None:
     stand_ins.end({"collect c": (code, "The capture is bad.")})
