@@ -240,7 +240,9 @@ def _stage_days(
                 "finding_of_results", findings_of_results(silver, subscription_rows(), gold)
             )
         ).result
-        submit(FINDING, lambda: with_roots(input_findings().unionByName(result_findings()), write_intermediate))
+        submit(
+            FINDING, lambda: with_roots(input_findings().unionByName(result_findings()), write_intermediate)
+        )
     # Raise the error of a table that failed.
     for table in submitted.values():
         table.result()

@@ -33,7 +33,9 @@ def outdated_exports(exports: Path, cluster: str, *, keep_days: int, today: date
     """
     folder = export_directory(exports, cluster, today).parent
     if not exports.is_dir():
-        raise ExportError("The exports cannot be listed", [f"{exports} is not a folder; name the one with <cluster>/<ds>/"])
+        raise ExportError(
+            "The exports cannot be listed", [f"{exports} is not a folder; name the one with <cluster>/<ds>/"]
+        )
     # A period that reaches back to before year 1 means that no export goes.
     last_outdated_day = date.fromordinal(max(today.toordinal() - keep_days, date.min.toordinal()))
     try:

@@ -60,9 +60,7 @@ _ENTRY: Final = pa.struct(
         ("stored_offset", pa.int64()),
     ]
 )
-_DIRECTORIES: Final = pa.schema(
-    [("cluster", pa.string()), ("ds", pa.date32()), ("directory", pa.string())]
-)
+_DIRECTORIES: Final = pa.schema([("cluster", pa.string()), ("ds", pa.date32()), ("directory", pa.string())])
 _USES_OF_INDEXES: Final = pa.schema(
     [
         ("cluster", pa.string()),

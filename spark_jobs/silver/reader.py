@@ -27,7 +27,7 @@ from spark_jobs.silver.line_parsing import FACT_SCHEMA, Contradiction, ExportFil
 from spark_jobs.staging import write_work
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 

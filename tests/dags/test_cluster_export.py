@@ -119,7 +119,12 @@ def test_a_bad_capture_is_completed_while_its_day_lasts(
     ],
 )
 def test_a_bad_capture_in_an_object_store_is_completed_too(
-    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch, day: datetime, quality: str | None, *, is_asked: bool
+    stand_ins: StandIns,
+    monkeypatch: pytest.MonkeyPatch,
+    day: datetime,
+    quality: str | None,
+    *,
+    is_asked: bool,
 ) -> None:
     monkeypatch.setenv("LEDGER_EXPORTS", "s3a://exports")
     stand_ins.end({"status c": (0, {"quality": quality})})

@@ -141,7 +141,8 @@ def test_a_wrong_key_or_value_is_one_sentence_with_file_and_key(
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"), [("a/b", "'a/b' cannot be the name of a folder"), ("", "is empty"), ("..", "cannot be")]
+    ("name", "problem"),
+    [("a/b", "'a/b' cannot be the name of a folder"), ("", "is empty"), ("..", "cannot be")],
 )
 def test_a_cluster_whose_name_no_export_can_have_is_refused(tmp_path: Path, name: str, problem: str) -> None:
     sentence = refusal(tmp_path, yaml.safe_dump({"clusters": {name: {}}}))
