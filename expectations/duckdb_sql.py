@@ -4,7 +4,7 @@ The suites are written in Spark SQL, the language of the build. DuckDB measures 
 (docs/adr/0024-gate-measured-by-duckdb.md). sqlglot translates most of a statement; this module translates what both engines define
 differently: null logic of lists, positions from 0 or 1, JSON, and empty aggregates.
 
-What belongs here: differences of the two languages. What does not: any expectation.
+Belongs here: differences of the two languages. Does not belong here: any expectation.
 """
 
 from __future__ import annotations

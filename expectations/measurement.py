@@ -1,7 +1,7 @@
 """Measuring a staged day: the suites' statements run by DuckDB over Arrow data.
 
-What belongs here: the database, and the form of its result. What does not: where the rows come from (`rebalance_ledger.pipeline.gate_metrics`), and the
-translation of a statement (`duckdb_sql`).
+Belongs here: the database, and the form of its result. Does not belong here: where the rows come from
+(`rebalance_ledger.pipeline.gate_metrics`), and the translation of a statement (`duckdb_sql`).
 """
 
 from __future__ import annotations

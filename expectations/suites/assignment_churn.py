@@ -1,8 +1,8 @@
 """Expectations for `gold.assignment_churn`: plain SQL over the assignments of both days gives the same values.
 
-What belongs here: the expectations of this table and their recomputed counts. What does not: whether the churn is a problem
-(`finding`). The views `before_<table>` hold the rows of the baseline day that the build read; `run.baseline_ds` is that day, or
-null without a baseline.
+Belongs here: the expectations of this table and their recomputed counts. Does not belong here: whether the churn is a problem
+(`finding`). The views `before_<table>` hold the rows of the baseline day that the build read; `run.baseline_ds` is that day, or null
+without a baseline.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

@@ -1,7 +1,6 @@
 """Expectations for `gold.assignment_fairness`: it follows from the assignment, and unknown values are null.
 
-What belongs here: the expectations of this table and the rows that violate them. What does not: the recomputation
-(`recomputed`).
+Belongs here: the expectations of this table and the rows that violate them. Does not belong here: the recomputation (`recomputed`).
 """
 
 from __future__ import annotations

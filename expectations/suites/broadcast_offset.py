@@ -1,7 +1,7 @@
 """Expectations for the offset files of broadcasting clients: every landed file once, and every number has a source.
 
-What belongs here: the expectations of `broadcast_offset_file` and `broadcast_offset`, recomputed from silver and from the
-rows' own columns. What does not: the content of a file, which only the reader of its client library determines.
+Belongs here: the expectations of `broadcast_offset_file` and `broadcast_offset`, recomputed from silver and from the rows' own
+columns. Does not belong here: the content of a file, which only the reader of its client library determines.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

@@ -10,7 +10,7 @@ content binary): the bytes of the day's files, and of those of earlier exports t
 if they have the hash that the export's index states. And it reads `earlier_index_line` (ds date, value string): the lines of the
 indexes of the earlier exports.
 
-What belongs here: mappings from silver and text to columns, and the rules by which they follow from each other. What does not:
+Belongs here: mappings from silver and text to columns, and the rules by which they follow from each other. Does not belong here:
 expectations on single rows (`broadcast_offset`), and how a library reads a damaged file.
 """
 

@@ -1,7 +1,7 @@
 """Comparison with the baseline day: rows, groups, brokers and topics that are gone, and less evenness.
 
-What belongs here: these expectations and their duckdb SQL over `row_count` and the views `staged_<layer>_<table>` and
-`earlier_<layer>_<table>`, each with one day. What does not: the choice of the baseline day and the location of its rows
+Belongs here: these expectations and their duckdb SQL over `row_count` and the views `staged_<layer>_<table>` and
+`earlier_<layer>_<table>`, each with one day. Does not belong here: the choice of the baseline day and the location of its rows
 (`warehouse`).
 
 All of these expectations warn unless settings raise them: clusters change, and a change is not an error of the ledger.

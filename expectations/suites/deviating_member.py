@@ -4,7 +4,7 @@ No client reports its parameters: `deviating_parameters` is a text that the buil
 strategy must give the member just the queues that it holds. Members in other languages than Java, or older than the rule, are not
 compared.
 
-What belongs here: shares by stated parameters. What does not: which cause a difference has (`ownership_drift`).
+Belongs here: shares by stated parameters. Does not belong here: which cause a difference has (`ownership_drift`).
 
 Source of the rules: `AllocateMessageQueueByMachineRoom` from 4.8.0 on, and `AllocateMessageQueueConsistentHash` (Java).
 """

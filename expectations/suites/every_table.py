@@ -1,6 +1,6 @@
 """Expectations for every staged table: rows of one cluster and one day, one row per key, and no null where none may be.
 
-What belongs here: expectations that follow from a table's definition alone. What does not: the meaning of its columns.
+Belongs here: expectations that follow from a table's definition alone. Does not belong here: the meaning of its columns.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

@@ -1,7 +1,7 @@
 """Expectations for the silver tables together: no line of the export is lost on the way in.
 
-What belongs here: counts compared with the export's manifest, and facts that must have a source. What does not: the
-integrity of the export itself, which the hashes in its manifest prove before anything is read.
+Belongs here: counts compared with the export's manifest, and facts that must have a source. Does not belong here: the integrity of the
+export itself, which the hashes in its manifest prove before anything is read.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

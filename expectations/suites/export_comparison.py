@@ -11,7 +11,7 @@ the tables redact. `lines_compared` fails if that happens often.
 
 It reads `export_line` (kind string, value string): the lines of the export's files of `KINDS`.
 
-What belongs here: the mapping from text to columns. What does not: the build's parser, and the meaning of a value.
+Belongs here: the mapping from text to columns. Does not belong here: the build's parser, and the meaning of a value.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

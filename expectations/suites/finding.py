@@ -1,6 +1,6 @@
 """Expectations for `gold.finding`: closed lists, a subject, evidence and advice; every ownership mismatch has a finding.
 
-What does not belong here: judging the cluster. Findings report its problems and are published.
+Does not belong here: judging the cluster. Findings report its problems and are published.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

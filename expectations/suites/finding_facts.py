@@ -1,6 +1,6 @@
 """Expectations that compare `gold.finding` with the facts: existence, severity, numbers and evidence of findings.
 
-What belongs here: the comparison of the published findings with those recomputed from facts (`finding_sources`). What does not:
+Belongs here: the comparison of the published findings with those recomputed from facts (`finding_sources`). Does not belong here:
 findings on the queues of groups, on topics and on offset files, which `finding.py` and `broadcast_offset.py` compare.
 """
 

@@ -1,7 +1,7 @@
 """Findings recomputed in plain SQL from silver and from gold tables that have their own expectations.
 
-What belongs here: for each kind, the relation with one row per finding, and the numbers and lists of a row. What does not: the comparison
-with `gold.finding` (`finding_facts`), and the text of a finding (`finding_text`).
+Belongs here: for each kind, the relation with one row per finding, and the numbers and lists of a row. Does not belong here: the
+comparison with `gold.finding` (`finding_facts`), and the text of a finding (`finding_text`).
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

@@ -1,7 +1,7 @@
 """The evidence of every kind of finding: a sentence of fixed words and of the row's own numbers and names.
 
-What belongs here: for each kind, the fixed words of its sentence and the columns between them. What does not: the correctness of
-the numbers (`finding.py`, and the suites of their source tables).
+Belongs here: for each kind, the fixed words of its sentence and the columns between them. Does not belong here: the correctness of the
+numbers (`finding.py`, and the suites of their source tables).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The columns that the gate judges, and the reason for each one that it does not.
 
-What belongs here: the list of columns that no expectation judges; a test keeps it complete. What does not: the columns of an
+Belongs here: the list of columns that no expectation judges; a test keeps it complete. Does not belong here: the columns of an
 expectation, which are in `Expectation.judges`.
 """
 

@@ -8,8 +8,8 @@ lines of the export's files of envelopes), `offset_file_content` and `earlier_in
 (see `broadcast_sources`), `configured_rule` (see its module) and `excluded_group` (consumer_group
 string: the groups whose rows the other views exclude).
 
-What belongs here: how violations are combined into few statements, because each statement has a startup cost. What does
-not: anything that imports Spark or Great Expectations; this module builds text.
+Belongs here: how violations are combined into few statements, because each statement has a startup cost. Does not belong here:
+anything that imports Spark or Great Expectations; this module builds text.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

@@ -1,6 +1,6 @@
 """The types of expectations, and the SQL that reduces violations to one number and a few examples.
 
-What belongs here: the types that every suite uses, and the SQL around them. What does not: any single expectation.
+Belongs here: the types that every suite uses, and the SQL around them. Does not belong here: any single expectation.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

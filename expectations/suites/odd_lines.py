@@ -4,8 +4,8 @@ The build numbers lines and decides which answer counts. This module reads the s
 each request it finds the answer that counts, how many lines repeat it, and whether a rejected text is that of a line. It reads the files
 with odd lines alone, of the view `export_line` (kind string, value string).
 
-What belongs here: lines that do not count, and rejected lines. What does not: the values of other lines (`export_comparison`), and the
-words of the build's parser.
+Belongs here: lines that do not count, and rejected lines. Does not belong here: the values of other lines (`export_comparison`), and
+the words of the build's parser.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

@@ -1,7 +1,7 @@
 """Expectations for `gold.ownership_drift`: every queue once, owners as in the sources, states that follow from owners.
 
-What belongs here: owners, states and evidence of causes, recomputed in plain SQL. What does not: the expected owner of a
-queue, which the suite of `queue_assignment` judges; whether a state is a problem.
+Belongs here: owners, states and evidence of causes, recomputed in plain SQL. Does not belong here: the expected owner of a queue,
+which the suite of `queue_assignment` judges; whether a state is a problem.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

@@ -1,6 +1,6 @@
 """Expectations for `group_state`: no group is offline without proof, and every state has its evidence.
 
-What belongs here: the answers about a group and its traces, recomputed in plain SQL from silver. What does not: its members
+Belongs here: the answers about a group and its traces, recomputed in plain SQL from silver. Does not belong here: its members
 (`recomputed`).
 """
 

@@ -1,7 +1,7 @@
 """Expectations for `gold.producer_spread` and the publish side in silver, recomputed from the routes.
 
-What belongs here: the expectations of this table, and the SQL that reads permissions, masters and order configurations
-independently. What does not: the choice of a name server's route where they differ; any of them is accepted.
+Belongs here: the expectations of this table, and the SQL that reads permissions, masters and order configurations independently. Does
+not belong here: the choice of a name server's route where they differ; any of them is accepted.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

@@ -1,6 +1,6 @@
 """Expectation for `gold.quarantined_group`: the share of quarantined groups is limited.
 
-What belongs here: the expectation and its SQL. What does not: the selection of the groups (`quarantine`).
+Belongs here: the expectation and its SQL. Does not belong here: the selection of the groups (`quarantine`).
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

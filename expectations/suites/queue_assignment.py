@@ -1,7 +1,7 @@
 """Expectations for `gold.queue_assignment`: no duplicate rows, no missing queues, no owners that are not members.
 
-What belongs here: the expectations of this table and the rows that violate them. What does not: the counting
-(`recomputed`), the one-day and one-row-per-key checks that every table shares (`every_table`).
+Belongs here: the expectations of this table and the rows that violate them. Does not belong here: the counting (`recomputed`), the
+one-day and one-row-per-key checks that every table shares (`every_table`).
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

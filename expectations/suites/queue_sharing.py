@@ -1,6 +1,6 @@
 """Expectations for `gold.queue_sharing`: readers by the broker's rule, offsets and modes as in the sources.
 
-What belongs here: the rule of `allocate4Pop` and of proxies, recomputed in plain SQL. What does not: the state of a queue
+Belongs here: the rule of `allocate4Pop` and of proxies, recomputed in plain SQL. Does not belong here: the state of a queue
 (`ownership_drift`).
 """
 

@@ -1,8 +1,8 @@
 """Counts of the staged assignment, recomputed in plain SQL from the staged rows.
 
-The build assigns queues with `strategies`; this module only counts them, from `silver_*` views of the export and the judged
-`gold_*` views. What belongs here: those counts, one row per group, topic and strategy. What does not: the evaluation of a
-count (`queue_assignment`, `assignment_fairness`).
+The build assigns queues with `strategies`; this module only counts them, from `silver_*` views of the export and the judged `gold_*`
+views. Belongs here: those counts, one row per group, topic and strategy. Does not belong here: the evaluation of a count
+(`queue_assignment`, `assignment_fairness`).
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

@@ -1,8 +1,8 @@
 """Queue owners, recomputed in plain SQL from silver: by each strategy, by broadcasting and by reports.
 
-What belongs here: owners by even shares, rooms and lists, readers of broadcasting groups, which strategy is in effect and why,
-whether a reason for a missing owner can be true, and how many connections and reports the members have. What does not: rings and
-mixed groups (`recomputed_rings`), counts (`recomputed`), and the code of `strategies`, which this module must not use.
+Belongs here: owners by even shares, rooms and lists, readers of broadcasting groups, which strategy is in effect and why, whether a
+reason for a missing owner can be true, and how many connections and reports the members have. Does not belong here: rings and mixed
+groups (`recomputed_rings`), counts (`recomputed`), and the code of `strategies`, which this module must not use.
 
 Source of the rules: `AllocateMessageQueueAveragely`, `AllocateMessageQueueAveragelyByCircle`, `AllocateMessageQueueByConfig` and
 `AllocateMachineRoomNearby` (Java, the same from 4.1.0 to 5.5.0), `AllocateMessageQueueByMachineRoom` (Java before and from 4.8.0),

@@ -1,6 +1,6 @@
 """Queue owners by CONSISTENT_HASH and in groups with mixed strategies, recomputed in plain SQL.
 
-What belongs here: rings with their hashes, and the assignments of members that report different strategies. What does not: every
+Belongs here: rings with their hashes, and the assignments of members that report different strategies. Does not belong here: every
 other owner (`recomputed_owners`, whose member lists this module reads), and the code of `strategies`, which it must not use.
 
 Source of the rules: `AllocateMessageQueueConsistentHash` and `ConsistentHashRouter` (Java, the same from 4.1.0 to 5.5.0),

@@ -1,6 +1,6 @@
 """Expectations for `gold.route_divergence`: every answer compared once, differences exactly where answers differ.
 
-What does not belong here: whether a difference is a problem.
+Does not belong here: whether a difference is a problem.
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.

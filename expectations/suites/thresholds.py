@@ -1,7 +1,7 @@
 """The thresholds and closed lists of the gate.
 
 They are not imported from `strategies`, so that an error there cannot change the gate too; a test outside this package
-keeps the two equal. What does not belong here: how a number is measured.
+keeps the two equal. Does not belong here: how a number is measured.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one, 6 a newest day that is too
 old, 130 interrupted. The reason is the last thing on stderr.
 
-What belongs here: options, progress, what a person reads. What does not: any rule, any engine (see `pipeline.steps`, `sql`).
+Belongs here: options, progress, what a person reads. Does not belong here: any rule, any engine (see `pipeline.steps`, `sql`).
 """
 
 # Spark, duckdb and Great Expectations take seconds to import: a command imports only what it uses.

@@ -1,6 +1,6 @@
 """`ledger explain`: one group on one screen, for a person on call.
 
-What belongs here: layout on a terminal. What does not: the queries (`sql/report/group`) and how tables are opened.
+Belongs here: layout on a terminal. Does not belong here: the queries (`sql/report/group`) and how tables are opened.
 """
 
 from __future__ import annotations

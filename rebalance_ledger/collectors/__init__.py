@@ -1,5 +1,5 @@
 """Collectors: a live cluster through RocketMQ's admin client, or saved mqadmin output and files.
 
-What belongs here: which questions to ask, and how each source becomes the lines of an export. What does not: what an
-export is (`rebalance_ledger.exports`).
+Belongs here: which questions to ask, and how each source becomes the lines of an export. Does not belong here: what an export is
+(`rebalance_ledger.exports`).
 """

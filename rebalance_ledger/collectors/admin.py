@@ -1,8 +1,8 @@
 """RocketMQ's admin client in a separate JVM, controlled through py4j on the loopback interface.
 
-What belongs here: starting and stopping the JVM, passing secrets to it outside its command line, the RocketMQ request of
-each question, and the bytes of the response. What does not: the plan, rate and retries of calls (`live`), and the content
-of responses (`answered_names`).
+Belongs here: starting and stopping the JVM, passing secrets to it outside its command line, the RocketMQ request of each question, and
+the bytes of the response. Does not belong here: the plan, rate and retries of calls (`live`), and the content of responses
+(`answered_names`).
 
 The JVM runs `java/ledger/AdminGateway.java`. Janino, a dependency of Spark, compiles it when the JVM starts, because the
 Java runtime that the set-up installs has no compiler.

@@ -1,7 +1,7 @@
 """Names in answers that determine the next questions: topics, groups, brokers, members and their connections.
 
-What belongs here: the fields of RocketMQ's answers that hold names. What does not: calls (`live`), and the facts of a
-payload that become tables (`rebalance_ledger.exports.payloads`).
+Belongs here: the fields of RocketMQ's answers that hold names. Does not belong here: calls (`live`), and the facts of a payload that
+become tables (`rebalance_ledger.exports.payloads`).
 
 The functions parse the raw text and require nothing but names, so a field that this release does not know, or that
 RocketMQ's own client cannot decode (a static topic's mapping, for example), causes no error.

@@ -1,6 +1,6 @@
 """Answers of several sources about one cluster, before they become the lines of an export.
 
-What belongs here: the choice between several answers to one question, and notices. What does not: the origin of answers
+Belongs here: the choice between several answers to one question, and notices. Does not belong here: the origin of answers
 (`mqadmin_answers`, `broker_folders`), and files on disk (`rebalance_ledger.exports.writer`).
 """
 

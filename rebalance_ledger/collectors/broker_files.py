@@ -1,7 +1,7 @@
 """Config files of a broker's `store/config` folder, read as the broker reads them.
 
-What belongs here: RocketMQ's choice between a file and its `.bak`, and the payloads derived from the files. What does not:
-the origin of the folder and its capture time (`offline`).
+Belongs here: RocketMQ's choice between a file and its `.bak`, and the payloads derived from the files. Does not belong here: the
+origin of the folder and its capture time (`offline`).
 """
 
 from __future__ import annotations

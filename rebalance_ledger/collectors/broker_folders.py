@@ -1,7 +1,7 @@
 """Folders with copies of brokers' config files.
 
-What belongs here: one folder per broker, the kinds that its files answer, and their capture times. What does not: the
-choice between a file and its `.bak`, and the content of a file (`broker_files`).
+Belongs here: one folder per broker, the kinds that its files answer, and their capture times. Does not belong here: the choice between
+a file and its `.bak`, and the content of a file (`broker_files`).
 """
 
 from __future__ import annotations

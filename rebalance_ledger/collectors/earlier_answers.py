@@ -1,7 +1,7 @@
 """Answers of earlier attempts of a day, so that a further attempt repeats only failed questions.
 
-What belongs here: the line of a sealed export that answers a question, and whether to repeat the question. What does not:
-calls (`live`) and replacing the export (`rebalance_ledger.exports.writer`).
+Belongs here: the line of a sealed export that answers a question, and whether to repeat the question. Does not belong here: calls
+(`live`) and replacing the export (`rebalance_ledger.exports.writer`).
 
 Memory holds only the location of each line, about 100 bytes each; payloads stay on disk.
 """

@@ -1,7 +1,7 @@
 """Capture of a live cluster: the plan of calls, their order and rate, retries, and the lines of the export.
 
-What belongs here: the plan of calls, rate limits, handling of servers that do not answer, and the choice of lines. What does
-not: the calls themselves (`admin`), files on disk (`rebalance_ledger.exports.writer`), the origin of settings and credentials.
+Belongs here: the plan of calls, rate limits, handling of servers that do not answer, and the choice of lines. Does not belong here:
+the calls themselves (`admin`), files on disk (`rebalance_ledger.exports.writer`), the origin of settings and credentials.
 
 The order of calls:
 

@@ -1,7 +1,7 @@
 """Conversion of `mqadmin` answers to lines of an export.
 
-What belongs here: for each command, the kind of line, its broker, group, topic or client, and the error line for
-incomplete output. What does not: output formats (`mqadmin_text`), files (`offline`).
+Belongs here: for each command, the kind of line, its broker, group, topic or client, and the error line for incomplete output. Does
+not belong here: output formats (`mqadmin_text`), files (`offline`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Conversion of `mqadmin` output to the payloads of RocketMQ's admin API.
 
-What belongs here: the output formats of `org.apache.rocketmq.tools.command` (tested with 4.9.7, 5.3.3 and 5.5.0), one
-function each. What does not: command lines and failures (`mqadmin_transcript`), the server of a command, and incomplete
-output (`mqadmin_answers`).
+Belongs here: the output formats of `org.apache.rocketmq.tools.command` (tested with 4.9.7, 5.3.3 and 5.5.0), one function each. Does
+not belong here: command lines and failures (`mqadmin_transcript`), the server of a command, and incomplete output (`mqadmin_answers`).
 
 The parsers are strict: a line in any other format raises `TextError`, and nothing of the answer is used. A payload has only
 those fields of the Java class that the text shows.

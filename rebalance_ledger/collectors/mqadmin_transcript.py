@@ -1,7 +1,7 @@
 """Transcripts of `mqadmin`: command lines, the time of each command, and its output.
 
-What belongs here: command lines and their options, log noise, Java stack traces. What does not: the output formats of the
-commands (`mqadmin_text`).
+Belongs here: command lines and their options, log noise, Java stack traces. Does not belong here: the output formats of the commands
+(`mqadmin_text`).
 
 A transcript is one or more command lines, each followed by its output. A line before a command line may hold the instant at
 which the command ran:

@@ -1,7 +1,7 @@
 """Creation of an export from files: `mqadmin` output, copies of brokers' `store/config` folders, offset files.
 
-What belongs here: the source files, their capture times, and the kinds that every export requires. What does not: the
-content of the files (`mqadmin_answers`, `broker_folders`) and files on disk (`rebalance_ledger.exports.writer`).
+Belongs here: the source files, their capture times, and the kinds that every export requires. Does not belong here: the content of the
+files (`mqadmin_answers`, `broker_folders`) and files on disk (`rebalance_ledger.exports.writer`).
 
 Nothing is guessed. Text that cannot be parsed becomes an error line with the file and the line number. A command whose
 answer is always misleading is refused, with the name of the command to use instead. Missing information becomes an error

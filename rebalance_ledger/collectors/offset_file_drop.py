@@ -1,8 +1,8 @@
 """Import of broadcasting clients' offset files from a drop folder into an export.
 
-What belongs here: the walk through `<drop>/<host>/<clientId>/<group>/`, the selection of files, and the report of others.
-What does not: the content of a file (`rebalance_ledger.rocketmq.offset_files`), and its transport to the drop folder (rsync, a
-log shipper, a mounted volume).
+Belongs here: the walk through `<drop>/<host>/<clientId>/<group>/`, the selection of files, and the report of others. Does not belong
+here: the content of a file (`rebalance_ledger.rocketmq.offset_files`), and its transport to the drop folder (rsync, a log shipper, a
+mounted volume).
 
 Java clients write `offsets.json`, Go clients `offset.json`, each with a `.bak`, in `<clientId>/<group>/` below
 `~/.rocketmq_offsets` and `~/.rocketmq_client_go` (`LocalFileOffsetStore`, `localFileOffsetStore`).

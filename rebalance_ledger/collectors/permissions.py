@@ -1,7 +1,7 @@
 """Permissions that the collector's account needs, for the remarks about refused questions.
 
-What belongs here: the permissions of RocketMQ's access control that each kind of question needs. What does not: the
-classification of answers as refusals (`tally`).
+Belongs here: the permissions of RocketMQ's access control that each kind of question needs. Does not belong here: the classification
+of answers as refusals (`tally`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Counts of questions and failures of a capture, by kind, server and group.
 
-What belongs here: the classification of answers as failures, and the quality by the thresholds. What does not: calls
-(`live`) and the lines of the export.
+Belongs here: the classification of answers as failures, and the quality by the thresholds. Does not belong here: calls (`live`) and
+the lines of the export.
 """
 
 from __future__ import annotations

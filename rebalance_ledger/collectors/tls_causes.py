@@ -1,6 +1,6 @@
 """Diagnosis of TLS problems with a server that does not answer, by one test handshake.
 
-What belongs here: the result of a handshake, as a clause. What does not: the connections of RocketMQ's client.
+Belongs here: the result of a handshake, as a clause. Does not belong here: the connections of RocketMQ's client.
 
 RocketMQ's client reports the same error ("connect … failed", or a timeout) for a plain connection to a TLS port, for a
 certificate that no trusted authority has signed, and for a server that is down.

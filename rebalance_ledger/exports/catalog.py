@@ -1,6 +1,6 @@
 """The sealed exports before a day, for comparisons.
 
-What belongs here: the search for exports. What does not: the comparison.
+Belongs here: the search for exports. Does not belong here: the comparison.
 """
 
 from __future__ import annotations

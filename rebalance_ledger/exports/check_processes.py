@@ -4,8 +4,8 @@ This process reads and hashes a file's bytes once and puts them where a worker s
 hashed, and an object store is asked once. Workers are plain programs with a socket, not those of `multiprocessing`: these would
 import the main module of a Spark driver again, and outlive a parent that is killed.
 
-What belongs here: starting, feeding and ending workers. What does not: their tasks (`check_worker`), and which part of an
-export is a task (`read_ahead`).
+Belongs here: starting, feeding and ending workers. Does not belong here: their tasks (`check_worker`), and which part of an export is
+a task (`read_ahead`).
 """
 
 from __future__ import annotations

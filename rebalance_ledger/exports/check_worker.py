@@ -3,7 +3,7 @@
 It takes tasks from the process that started it, one at a time, and ends with it: when that process is gone, so is the other end
 of the connection.
 
-What belongs here: the tasks, and the loop of such a process. What does not: starting it (`check_processes`), and what is checked
+Belongs here: the tasks, and the loop of such a process. Does not belong here: starting it (`check_processes`), and what is checked
 (`file_facts`). Its imports are those of every process that is started.
 """
 

@@ -1,7 +1,7 @@
 """Export contract v1: the kinds of files in an export, and the envelope format of their lines.
 
-`docs/export-contract.md` documents the contract. What belongs here: names, keys, and the validation of a single line. What
-does not: directories (`survey`), manifests (`manifest`) and seals (`sealing`), and the content of payloads (`payloads`).
+`docs/export-contract.md` documents the contract. Belongs here: names, keys, and the validation of a single line. Does not belong here:
+directories (`survey`), manifests (`manifest`) and seals (`sealing`), and the content of payloads (`payloads`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Opening the files of an export, and naming them in messages.
 
-What belongs here: what every reader of a directory needs before it knows what a file says. What does not: walking a directory
+Belongs here: what every reader of a directory needs before it knows what a file says. Does not belong here: walking a directory
 (`survey`) and reading manifests (`manifest`).
 """
 

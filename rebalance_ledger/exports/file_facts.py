@@ -1,7 +1,7 @@
 """What the check of an export finds out about its files, in whichever process it reads them.
 
-What belongs here: facts of a single line, of lines that lie together, and of a file without lines. What does not: facts that
-depend on other lines or files, such as paths that are named twice (`survey`).
+Belongs here: facts of a single line, of lines that lie together, and of a file without lines. Does not belong here: facts that depend
+on other lines or files, such as paths that are named twice (`survey`).
 """
 
 from __future__ import annotations

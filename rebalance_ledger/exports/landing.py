@@ -1,6 +1,6 @@
 """Upload of a sealed export to an object store, manifest last, so that an export with a manifest is complete.
 
-What belongs here: copies. What does not: the format of an export (`manifest`), and writing one (`writer`).
+Belongs here: copies. Does not belong here: the format of an export (`manifest`), and writing one (`writer`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The manifest of an export: what it says, and its bytes.
 
-An export is `<exports>/<cluster>/<ds>/` with a `manifest.json` that lists every file. What belongs here: where exports lie,
-the manifest's values, and reading and encoding its file. What does not: the files that it lists (`survey`), and whether they
-are those that were sealed (`sealing`).
+An export is `<exports>/<cluster>/<ds>/` with a `manifest.json` that lists every file. Belongs here: where exports lie, the manifest's
+values, and reading and encoding its file. Does not belong here: the files that it lists (`survey`), and whether they are those that
+were sealed (`sealing`).
 """
 
 from __future__ import annotations

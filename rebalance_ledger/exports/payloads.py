@@ -1,7 +1,7 @@
 """Parsing of payloads to typed facts, one per silver row.
 
-What belongs here: the mapping from fields of RocketMQ classes to columns. What does not: files and envelopes (`contract`),
-the JSON dialect (`rebalance_ledger.rocketmq.json`), comparisons between records.
+Belongs here: the mapping from fields of RocketMQ classes to columns. Does not belong here: files and envelopes (`contract`), the JSON
+dialect (`rebalance_ledger.rocketmq.json`), comparisons between records.
 
 The classes are those of `org.apache.rocketmq.remoting.protocol` (4.9.7, 5.3.3 and 5.5.0). A field that newer versions added
 is optional. A field that every version writes is required: without it the record is rejected, because a missing number must

@@ -1,6 +1,6 @@
 """Reading an export ahead of its check: each piece of it in order, with the task of the process that checks it.
 
-What belongs here: cutting files of envelopes at line feeds, hashing them, and giving the pieces to workers. What does not: what
+Belongs here: cutting files of envelopes at line feeds, hashing them, and giving the pieces to workers. Does not belong here: what
 follows from their results (`survey`), and the workers (`check_processes`).
 """
 

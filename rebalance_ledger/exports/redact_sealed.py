@@ -1,6 +1,6 @@
 """Redaction of exports that an older release sealed with secrets: `ledger exports redact`.
 
-What belongs here: the atomic replacement of a sealed export by its redacted copy. What does not: the definition of a secret
+Belongs here: the atomic replacement of a sealed export by its redacted copy. Does not belong here: the definition of a secret
 (`rebalance_ledger.exports.redaction`), and the files that hold one (`rebalance_ledger.exports.redacted_files`).
 """
 

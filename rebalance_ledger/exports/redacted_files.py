@@ -1,6 +1,6 @@
 """Redaction of the files of an export on disk.
 
-What belongs here: streaming files, and updating the index lines of changed files. What does not: the definition of a secret
+Belongs here: streaming files, and updating the index lines of changed files. Does not belong here: the definition of a secret
 (`redaction`), manifests (`manifest`), and replacing a sealed export (`redact_sealed`).
 """
 

@@ -1,6 +1,6 @@
 """Removal of secrets from the text of an export; `docs/threat-model.md` lists the decision for each kind.
 
-What belongs here: the allow-lists, and the replacement of other values. What does not: reading and writing files (`writer`,
+Belongs here: the allow-lists, and the replacement of other values. Does not belong here: reading and writing files (`writer`,
 `redacted_files`), and the content of payloads (`payloads`).
 
 Every function is pure and idempotent. Doubtful values are redacted. `REDACTED` replaces a redacted value, so that readers

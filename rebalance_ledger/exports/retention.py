@@ -1,7 +1,7 @@
 """Retention of exports.
 
-What belongs here: the selection of outdated exports of a cluster, and the atomic removal of one. What does not: the
-retention period (settings), and data derived from an export (`warehouse`).
+Belongs here: the selection of outdated exports of a cluster, and the atomic removal of one. Does not belong here: the retention period
+(settings), and data derived from an export (`warehouse`).
 """
 
 from __future__ import annotations

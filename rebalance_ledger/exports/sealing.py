@@ -1,8 +1,8 @@
 """Sealing a directory of envelopes as an export, and verifying a sealed export.
 
-Sealing is the last write to a directory. It first redacts values that may be secrets, and writes the manifest atomically.
-What belongs here: the comparison of a directory with its manifest. What does not: reading the directory (`survey`) and the
-manifest's format (`manifest`).
+Sealing is the last write to a directory. It first redacts values that may be secrets, and writes the manifest atomically. Belongs
+here: the comparison of a directory with its manifest. Does not belong here: reading the directory (`survey`) and the manifest's format
+(`manifest`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One reading of a whole directory of envelopes: every file, its hash and its lines.
 
-What belongs here: walking such a directory, and what follows from its lines and files together. What does not: a single line
-or file (`file_facts`), reading ahead (`read_ahead`), and comparing the directory with its manifest (`sealing`).
+Belongs here: walking such a directory, and what follows from its lines and files together. Does not belong here: a single line or file
+(`file_facts`), reading ahead (`read_ahead`), and comparing the directory with its manifest (`sealing`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writing one export: into a hidden folder first, then renamed to `<exports>/<cluster>/<ds>` when complete and sealed.
 
-What belongs here: files, locks, renames, and the validation of lines. What does not: the calls to a cluster.
+Belongs here: files, locks, renames, and the validation of lines. Does not belong here: the calls to a cluster.
 
     <exports>/<cluster>/.<ds>.partial/lock       locked (flock) while the writer runs
     <exports>/<cluster>/.<ds>.partial/export/    becomes <exports>/<cluster>/<ds>

@@ -1,6 +1,6 @@
 """Advice on expectations that failed, were waived or approved, or were not compared.
 
-What belongs here: advice by the outcome of an expectation. What does not: advice on findings
+Belongs here: advice by the outcome of an expectation. Does not belong here: advice on findings
 (`rebalance_ledger.tables.finding_advice`).
 """
 

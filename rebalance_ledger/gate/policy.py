@@ -1,7 +1,7 @@
 """The gate policy of a cluster: its settings over the defaults of the gate.
 
-What belongs here: which severity, limit and waiver applies to an expectation and a group on a day. What does not: the
-format of the file (`settings`), the evaluation (`evaluation`).
+Belongs here: which severity, limit and waiver applies to an expectation and a group on a day. Does not belong here: the format of the
+file (`settings`), the evaluation (`evaluation`).
 """
 
 from __future__ import annotations

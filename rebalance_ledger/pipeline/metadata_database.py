@@ -1,6 +1,6 @@
 """How Airflow connects to SQLite, the metadata database of one machine (`conf/environment.sh`).
 
-What belongs here: arguments of `sqlite3.connect`. What does not: other databases, which need none.
+Belongs here: arguments of `sqlite3.connect`. Does not belong here: other databases, which need none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Charts of the report as plain SVG: no script, no style attribute, every mark with its numbers as a title.
 
-What belongs here: geometry. What does not: colours (`page/report.css`) and the data (`sql/report`).
+Belongs here: geometry. Does not belong here: colours (`page/report.css`) and the data (`sql/report`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The report of a published day: one page of HTML that loads nothing.
 
-What belongs here: the order of the parts, the choice of groups, and the limits of the page. What does not: queries
-(`sql/report`), charts (`charts`) and the texts of finding pages (`docs/findings`).
+Belongs here: the order of the parts, the choice of groups, and the limits of the page. Does not belong here: queries (`sql/report`),
+charts (`charts`) and the texts of finding pages (`docs/findings`).
 """
 
 from __future__ import annotations

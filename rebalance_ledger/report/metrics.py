@@ -1,6 +1,6 @@
 """Published days as metrics in the OpenMetrics text format, for Prometheus.
 
-What belongs here: names, types and labels of metrics. What does not: how they are counted (`sql/metrics`).
+Belongs here: names, types and labels of metrics. Does not belong here: how they are counted (`sql/metrics`).
 
 Source of the format: OpenMetrics 1.0.0; node_exporter's textfile collector reads it too, because lines that only OpenMetrics has are
 comments in the older format.

@@ -1,6 +1,6 @@
 """The queries of `sql/report`, `sql/metrics` and `sql/notification`: their text with the values of a cluster, day and group.
 
-What belongs here: names, titles and texts of queries. What does not: their answers (`day_report`).
+Belongs here: names, titles and texts of queries. Does not belong here: their answers (`day_report`).
 """
 
 from __future__ import annotations

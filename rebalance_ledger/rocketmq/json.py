@@ -7,10 +7,9 @@ RocketMQ serialises with fastjson (1.x, and 2.x in newer modules), whose text is
 * ``{"$ref":"$.a.b[0]"}`` where one Java object is written a second time;
 * escapes that JSON does not know: ``\v``, ``\0`` to ``\7``, ``\'``, ``\xHH``; bare control characters.
 
-:func:`loads` reads that and plain JSON, in compact and in pretty layout. What belongs here: text to values, with
-the position of what is wrong. What does not: what a payload means (``payloads``), and the laxer rules by which a
-client of some version reads its own ``offsets.json`` (comments, single quotes, half a file); those are about what
-that client would do, not about the content of the text.
+:func:`loads` reads that and plain JSON, in compact and in pretty layout. Belongs here: text to values, with the position of what is
+wrong. Does not belong here: what a payload means (``payloads``), and the laxer rules by which a client of some version reads its own
+``offsets.json`` (comments, single quotes, half a file); those are about what that client would do, not about the content of the text.
 """
 
 from __future__ import annotations

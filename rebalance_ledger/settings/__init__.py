@@ -1,7 +1,7 @@
 """The settings file: which clusters there are, and what no export can say about their groups.
 
-What belongs here: the file's model and its loading. What does not: any rule about queues, any secret (those are
-Airflow connections).
+Belongs here: the file's model and its loading. Does not belong here: any rule about queues, any secret (those are Airflow
+connections).
 """
 
 from __future__ import annotations

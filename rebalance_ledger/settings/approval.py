@@ -3,7 +3,8 @@
 A waiver in the settings accepts a violation on every day until it expires; an approval accepts what one computation of one day
 violates. It is bound to the run id, so other input needs another approval.
 
-What belongs here: the type. What does not: its file (`warehouse.approvals`), its effect on the verdict (`rebalance_ledger.gate.judge`).
+Belongs here: the type. Does not belong here: its file (`warehouse.approvals`), its effect on the verdict
+(`rebalance_ledger.gate.judge`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The part of a cluster's settings that the gate judges by: severities, limits, findings that block, waivers.
 
-What belongs here: what may be written. What does not: which expectations there are (`expectations`), how they are
-judged. Names of expectations and of findings are checked where the caller brings the names that there are.
+Belongs here: what may be written. Does not belong here: which expectations there are (`expectations`), how they are judged. Names of
+expectations and of findings are checked where the caller brings the names that there are.
 """
 
 from __future__ import annotations

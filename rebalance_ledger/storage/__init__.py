@@ -1,4 +1,4 @@
 """Access to local folders and object stores: locations, engine options, the write lease.
 
-What belongs here: how a path or URI is reached and locked. What does not: what is stored there.
+Belongs here: how a path or URI is reached and locked. Does not belong here: what is stored there.
 """

@@ -4,7 +4,7 @@
 
 The file outlives the stage, so that the same computation of the day is accepted again when the day is run again.
 
-What belongs here: reading and writing the file, and which refusal can be approved. What does not: the effect on the verdict
+Belongs here: reading and writing the file, and which refusal can be approved. Does not belong here: the effect on the verdict
 (`rebalance_ledger.gate.judge`).
 """
 

@@ -1,6 +1,6 @@
 """The Arrow schema of a table, for publication and for readers of an empty table.
 
-What belongs here: types, nullability, comments. What does not: rows, files, Delta.
+Belongs here: types, nullability, comments. Does not belong here: rows, files, Delta.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Parquet files of a Delta table at one version, by cluster and day.
 
-What belongs here: which files a day has, and reading them with Arrow. What does not: which version a reader sees (`snapshot`,
+Belongs here: which files a day has, and reading them with Arrow. Does not belong here: which version a reader sees (`snapshot`,
 `state`), commits (`commits`).
 """
 

@@ -1,7 +1,7 @@
 """Validation and rendering of an expectation in Great Expectations.
 
-What belongs here: the expectation class for a measured number, and its text in Data Docs. What does not: the list
-of expectations (`suites`) and the verdict (`gate`).
+Belongs here: the expectation class for a measured number, and its text in Data Docs. Does not belong here: the list of expectations
+(`suites`) and the verdict (`gate`).
 
 Names in examples come from clusters: a client id may be any text. Data Docs do not escape templates, but they escape
 template parameters, so every text from outside this file is a parameter.

@@ -1,6 +1,6 @@
 """The first page of Data Docs: verdict, failures with advice, and every suite with its numbers.
 
-What belongs here: the content of that page. What does not: the pages behind it (`data_docs`), the verdict (`gate`).
+Belongs here: the content of that page. Does not belong here: the pages behind it (`data_docs`), the verdict (`gate`).
 """
 
 # ruff: noqa: S608 - the SQL is displayed, not executed.
