@@ -1,7 +1,7 @@
 """The part of a cluster's settings that the gate judges by: severities, limits, findings that block, waivers.
 
-Belongs here: what may be written. Does not belong here: which expectations there are (`expectations`), how they are judged. Names of
-expectations and of findings are checked where the caller brings the names that there are.
+Belongs here: the model of these settings. Does not belong here: the list of expectations (`expectations`), and how they are evaluated.
+Names of expectations and findings are checked against the names that the caller passes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_NEAR_NAMES = 3
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused and values are not coerced, so a slip of the pen cannot change a number."""
+    """Unknown keys are refused and values are not coerced, so that a typing error cannot change a number."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -36,7 +36,7 @@ class GateNames:
 
     Attributes:
         expectations: ids of expectations.
-        waivable: ids of those that a waiver may name: these, and what is judged only where settings have limits.
+        waivable: ids that a waiver may name: `expectations`, and the expectations that exist only if the settings have limits.
         limited: ids of those that have a limit of their own, other than "none".
         findings: kinds of findings.
     """
@@ -68,10 +68,10 @@ class FairnessLimits(Strict):
 
 
 class GateRule(Strict):
-    """What counts for a whole cluster, or for some of its groups.
+    """The gate policy of a cluster, or of some of its groups.
 
     Attributes:
-        severities: expectation -> what its failure does.
+        severities: expectation -> the effect of its failure.
         findings: kind of finding -> the effect of its presence; `ignore` cancels the cluster's setting for a group.
         max_over_mean: how uneven a group may be; None for no limit.
     """
@@ -100,7 +100,7 @@ class GateRule(Strict):
 
 
 class Waiver(Strict):
-    """A known exception, which ends by itself.
+    """A known exception, which expires.
 
     Attributes:
         expectation: the expectation whose failure is excused; or
@@ -110,7 +110,7 @@ class Waiver(Strict):
         broker_name: only offenders of this broker.
         expires_on: the last day (`ds`) that is excused.
         approved_by: Who approved it.
-        reason: For what reason.
+        reason: Why it was approved.
     """
 
     expectation: str | None = None
@@ -150,8 +150,8 @@ class GateSettings(GateRule):
 
     Attributes:
         limits: expectation -> the number that replaces its default limit.
-        groups: name of a group, or pattern (`*`, `?`, `[…]`) -> what counts for it instead. A name goes before
-            patterns, and a longer pattern before a shorter one.
+        groups: name of a group, or pattern (`*`, `?`, `[…]`) -> the rule that applies to it instead. A name takes precedence over
+            patterns, and a longer pattern over a shorter one.
         waivers: known exceptions.
         quarantine_groups: whether a day that is refused for some groups alone is published without them.
     """
@@ -171,7 +171,7 @@ class GateSettings(GateRule):
         return limits
 
     def of_group(self, consumer_group: str | None) -> GateRule:
-        """Return the rule of a group; the cluster's own where none fits, and for what concerns no group."""
+        """Return the rule that applies to a group: the cluster's own if no name or pattern matches, and for violations without a group."""
         if consumer_group is None:
             return self
         if consumer_group in self.groups:

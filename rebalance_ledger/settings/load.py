@@ -25,11 +25,11 @@ _MAX_PROBLEMS: Final = 20
 
 
 class SettingsError(ValueError):
-    """The settings file cannot be used. `str()` names each key that is wrong, and what is wrong with it."""
+    """The settings file cannot be used. `str()` names each wrong key and the error."""
 
 
 class _OneMeaningLoader(yaml.SafeLoader):
-    """YAML in which a key stands once: PyYAML takes the last of two, and the other would be lost in silence."""
+    """A loader that refuses duplicate keys, of which PyYAML silently uses the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:  # noqa: FBT001, FBT002 - as PyYAML has it
         keys: set[str] = set()
@@ -48,7 +48,7 @@ def load_settings(path: Path, names: GateNames | None = None) -> LedgerSettings:
 
     Args:
         path: the file.
-        names: the expectations and findings that there are; None leaves their names unchecked.
+        names: known expectations and findings; None to skip the check of their names.
 
     Raises:
         SettingsError: the file is absent, is not YAML, or contains a value that the model does not allow; the
@@ -61,11 +61,11 @@ def load_settings(path: Path, names: GateNames | None = None) -> LedgerSettings:
             f"The settings file {path} cannot be read ({error.strerror}): give another with --settings."
         ) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        # PyYAML lets the ValueError of a date such as 2026-13-45 through.
+        # PyYAML does not catch the ValueError of a date such as 2026-13-45.
         where = " ".join(str(error).split())
         raise SettingsError(f"The settings file {path} is not valid YAML: {where}.") from error
     except (KeyError, AttributeError) as error:
-        # So PyYAML ends at `!!bool x` and `!!timestamp x`.
+        # PyYAML raises these for `!!bool x` and `!!timestamp x`.
         raise SettingsError(
             f"The settings file {path} is not valid YAML: a value is not of the type that its tag (`!!…`) names."
         ) from error

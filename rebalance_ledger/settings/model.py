@@ -43,7 +43,7 @@ class RoomRule(Strict):
         return self
 
     def room(self, name: str) -> str | None:
-        """Return the room of a name, or None where the rule does not tell."""
+        """Return the room of a name, or None if the rule has none for it."""
         if self.names is not None:
             return self.names.get(name)
         if self.prefixes is not None:
@@ -83,7 +83,7 @@ class MachineRoomNearbyStrategy(Strict):
 
 
 class MemberParameters(Strict):
-    """What one member of a group was configured with instead of what its group was."""
+    """The parameters of one member that differ from those of its group."""
 
     @model_validator(mode="after")
     def _not_empty(self) -> Self:
@@ -140,7 +140,7 @@ class MachineRoomNearbyGroup(MachineRoomNearbyStrategy):
     """A group with MACHINE_ROOM_NEARBY.
 
     Attributes:
-        members: client id -> what this member was configured with instead; the rest is as the group has it.
+        members: client id -> what this member was configured with instead; its other parameters are the group's.
     """
 
     members: dict[str, MachineRoomNearbyParameters] = Field(default_factory=dict)
@@ -165,7 +165,7 @@ GroupSettings = Annotated[
     PlainStrategy | ConsistentHashGroup | MachineRoomGroup | MachineRoomNearbyGroup | ConfigStrategy,
     Field(discriminator="strategy"),
 ]
-"""What a group's clients were configured with. It fills in what they cannot be asked (lists, rooms, counts)."""
+"""The strategy of a group's clients, with the parameters that clients do not report (lists, rooms, counts)."""
 
 
 def settings_by_member(of_group: GroupSettings) -> dict[str, GroupSettings]:
@@ -183,16 +183,16 @@ HypotheticalStrategy = Annotated[
     ConsistentHashStrategy | MachineRoomStrategy | MachineRoomNearbyStrategy | ConfigStrategy,
     Field(discriminator="strategy"),
 ]
-"""A strategy that takes parameters, with the ones to try."""
+"""A strategy that takes parameters, with those to compute."""
 
 
 class CollectTls(Strict):
-    """How the collector encrypts. The password of a key is a secret, and so comes with the credentials.
+    """Encryption of the collector's connections. The password of a key is a secret and belongs to the credentials.
 
     Attributes:
         verify: whether the servers' certificates are checked. RocketMQ's client never compares their host names.
         trusted_certificates: file (PEM) with the authorities to trust; None for those of the Java installation.
-        certificate: file (PEM) with the client's own certificate, for servers that ask for one.
+        certificate: file (PEM) with the client's own certificate, for servers that require one.
         key: file (PEM, PKCS 8) with its private key.
     """
 
@@ -212,7 +212,7 @@ class Retention(Strict):
     """How long exports are kept.
 
     Attributes:
-        keep_days: the newest day that may go is this many days before today (UTC).
+        keep_days: exports of this many days ago (UTC) and earlier are outdated.
         dry_run: whether the daily run only reports what it would remove.
     """
 
@@ -221,7 +221,7 @@ class Retention(Strict):
 
 
 class CaptureQuality(Strict):
-    """When a capture is not good enough. A share is that of failed questions among all that were asked.
+    """Thresholds for the quality of a capture. A share is the number of failed requests divided by the number of all requests.
 
     Attributes:
         degraded_above: a capture with a larger share is `degraded`, as is one in which no broker answered for some group.
@@ -239,27 +239,28 @@ class CaptureQuality(Strict):
 
 
 class CollectSettings(Strict):
-    """How a live cluster is asked, and how hard.
+    """How a live cluster is queried.
 
     Attributes:
         nameservers: addresses, `host:port`; each is queried separately. Empty if the Airflow connection has them.
-        proxies: addresses, `host:port`, of RocketMQ 5 proxies in CLUSTER mode that serve the remoting protocol. Empty: they are
-            found by their connections to the brokers, and asked at `proxy_port` of the hosts that they come from.
+        proxies: addresses, `host:port`, of RocketMQ 5 proxies in CLUSTER mode that serve the remoting protocol. If empty,
+            proxies are discovered by their connections to the brokers, and queried at `proxy_port` of their hosts.
         proxy_port: the proxies' `remotingListenPort`.
         connection: id of the Airflow connection with the credentials; None for a cluster without access control.
         tls: how to encrypt; None for plain connections.
-        parallelism: calls under way at a time, over all servers.
-        calls_per_second: at most, of any one name server or broker.
-        connect_timeout_ms: how long a connection may take.
-        call_timeout_ms: how long an answer may take.
-        client_timeout_ms: how long it may take if a broker passes the question on to a client. A broker waits ten
-            seconds for a client and then says so, so that who is silent for longer is the broker.
+        parallelism: maximum number of concurrent calls to all servers.
+        calls_per_second: maximum rate of calls to one name server or broker.
+        connect_timeout_ms: time limit of a connection attempt.
+        call_timeout_ms: time limit of a call.
+        client_timeout_ms: time limit of a call that a broker forwards to a client. A broker waits ten seconds for the client
+            and then returns an error, so a longer silence is the broker's.
         retries: how often an unanswered call is retried, with a longer pause each time.
-        unresponsive_after_s: a server that has answered nothing for so long, and no three calls, is not called again in this run.
-        exclude_kinds: kinds of sources that are not asked at all; what depends on them is unknown.
+        unresponsive_after_s: a server that has not answered for this time, and has left three calls unanswered, is not called
+            again in this run.
+        exclude_kinds: kinds of sources that are not queried; values that depend on them are unknown.
         offset_files: the drop folder of broadcasting clients' offset files, an absolute path; None if no offset files are shipped.
         offset_file_limit_bytes: a larger offset file is not copied.
-        quality: when a capture is degraded or failed, so that the day's next attempt asks again.
+        quality: thresholds for degraded and failed captures, whose failed requests the day's next attempt repeats.
         retention: how long exports are kept; None for ever.
     """
 
@@ -318,11 +319,11 @@ def is_host_and_port(address: str) -> bool:
 
 
 class Deadlines(Strict):
-    """When a day of a cluster is late. Times are `HH:MM` after the beginning of the UTC day `ds`; more than 24 hours are the next day.
+    """When a day of a cluster is late. Times are `HH:MM` after the beginning of the UTC day `ds`; times from 24:00 are on the next day.
 
     Attributes:
-        export_by: when the export has landed.
-        published_by: when the day is published; None if that is not watched.
+        export_by: time by which the export must have landed.
+        published_by: time by which the day must be published; None if this is not monitored.
     """
 
     export_by: str = Field(default="24:00", pattern=_DEADLINE)
@@ -354,9 +355,9 @@ class ClusterSettings(Strict):
     """One cluster.
 
     Attributes:
-        groups: consumer group -> what its clients were configured with.
-        hypothetical: strategies to compute for every group beside AVG, AVG_BY_CIRCLE and CONSISTENT_HASH with ten virtual
-            nodes, whose place another CONSISTENT_HASH takes. Each strategy once, in no order.
+        groups: consumer group -> the strategy and parameters of its clients.
+        hypothetical: strategies to compute for every group in addition to AVG, AVG_BY_CIRCLE and CONSISTENT_HASH with ten
+            virtual nodes; a CONSISTENT_HASH here replaces the latter. Each strategy at most once, in any order.
         collect: how the live cluster is queried; None if its exports come from another source.
         deadlines: when a day is late.
         gate: the gate policy in addition to the defaults.
@@ -381,13 +382,13 @@ class ClusterSettings(Strict):
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the canonical text of what can change a number; a part of a computation's identity.
+        """SHA-256 of the canonical text of the settings that can change a number; part of a computation's identity.
 
         Deadlines and the gate's part change no row.
         """
         document = self.model_dump(mode="json", exclude={"collect", "deadlines", "gate"})
         for of_group in document["groups"].values():
-            # A group without exceptions is the computation that it was before there could be any.
+            # Without members, the hash is that of releases that did not have this setting.
             if not of_group.get("members"):
                 of_group.pop("members", None)
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
@@ -397,8 +398,8 @@ class MaintenanceSettings(Strict):
     """Retention periods for unreferenced files of a warehouse.
 
     Attributes:
-        vacuum_retention_days: files that no publication of so many days needs; so far back `ledger rollback` can go. At
-            least one week, so that no reader still uses a removed file.
+        vacuum_retention_days: files that no publication of this many days needs are removed; `ledger rollback` reaches back
+            this far. At least one week, so that no reader still uses a removed file.
         staging_retention_days: stages of days, for inspection.
         data_docs_retention_days: the gate's pages.
         dry_run: whether the DAG only reports what it would remove.
