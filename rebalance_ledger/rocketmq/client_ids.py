@@ -1,4 +1,4 @@
-"""Which kind of client a client id is of.
+"""Kinds of clients by their client ids.
 
 Belongs here: the forms of ids. Does not belong here: what a client does (`rebalance`, `pop`).
 
@@ -18,5 +18,5 @@ _GRPC_CLIENT_ID: Final = re.compile(GRPC_CLIENT_ID_PATTERN, re.ASCII)
 
 
 def is_grpc_client_id(client_id: str) -> bool:
-    """Return whether a client id has the form that gRPC clients give themselves."""
+    """Return whether a client id has the form of the ids that gRPC clients generate."""
     return _GRPC_CLIENT_ID.fullmatch(client_id) is not None

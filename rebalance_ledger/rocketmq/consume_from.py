@@ -1,16 +1,16 @@
-"""Where a client that starts takes up a queue: the stored offset, or where its settings say, and what the broker makes of it.
+"""The offset at which a starting client begins to read a queue: the stored one or that of its settings, and the broker's correction.
 
-Rules, with the classes that have them (read from 4.1.0 to 5.3.3, and Go's client 2.1.2):
+Rules, with their classes (verified in 4.1.0 to 5.3.3, and in Go's client 2.1.2):
 
 * `RebalancePushImpl.computePullFromWhere` (from 4.9.0 on `computePullFromWhereWithException`): a stored offset of 0 or more
-  wins; -1 is none, and `ConsumeFromWhere` decides; anything below -1 leaves the queue out. Go's `pushConsumer` does the same.
+  is used; -1 means that none is stored, and `ConsumeFromWhere` applies; with less than -1, the client skips the queue. Go's `pushConsumer` does the same.
 * `RebalanceLitePullImpl.computePullFromWhere` has the rule since 4.7.0, without the three deprecated settings: with one
-  of these a lite pull consumer that has no stored offset asks for -1.
-* `DefaultMessageStore.getMessage` and `PullMessageProcessor`: an offset outside of the queue is answered with
-  `PULL_OFFSET_MOVED` and a new one: the least below it, the greatest above it. Brokers up to 4.9.3 send who is above
-  the greatest to 0 where the least offset is 0.
+  of these, a lite pull consumer without a stored offset requests -1.
+* `DefaultMessageStore.getMessage` and `PullMessageProcessor`: for an offset outside of the queue, the broker returns
+  `PULL_OFFSET_MOVED` and a new offset: the minimum for a smaller one, the maximum for a greater one. For an offset above the
+  maximum, brokers up to 4.9.3 return 0 if the minimum offset is 0.
 
-Belongs here: these rules. Does not belong here: what stands in a file (`rebalance_ledger.rocketmq.offset_files`), Spark.
+Belongs here: these rules. Does not belong here: the content of a file (`rebalance_ledger.rocketmq.offset_files`), Spark.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 NONE: Final = -1
-"""No stored offset (RocketMQ's own number for it), and here also: not known. No offset of a queue is negative."""
+"""No stored offset, as in RocketMQ; in this module also an unknown offset. Offsets of queues are never negative."""
 
 _LITE_PULL: Final = "CONSUME_ACTIVELY"
 _LITE_PULL_SINCE: Final = Version(4, 7, 0)
 
 
 class DefaultRule(IntEnum):
-    """Where a client begins that has no stored offset."""
+    """Where a client without a stored offset begins."""
 
     UNKNOWN = 0
     LAST = 1
@@ -42,7 +42,7 @@ class DefaultRule(IntEnum):
 
 
 class Start(IntEnum):
-    """What becomes of the client itself."""
+    """Whether the client starts."""
 
     UNKNOWN = 0
     STARTS = 1
@@ -50,7 +50,7 @@ class Start(IntEnum):
 
 
 class Restart(IntEnum):
-    """Why a client takes up a queue where it does."""
+    """Reason for the offset at which a client begins."""
 
     UNKNOWN = 0
     STORED = 1
@@ -64,17 +64,17 @@ class Restart(IntEnum):
 
 
 RESTART_REASONS: Final = tuple(restart.name.lower() for restart in Restart)
-"""Their names as they stand in tables, in the order of their numbers."""
+"""Names of `Restart` in the tables, in the order of their numbers."""
 
 
 class RestartBatch(NamedTuple):
-    """How N queues are taken up.
+    """Where clients begin to read N queues.
 
     Attributes:
-        offset: The first offset (messages) that is consumed; `NONE` where it is not known or there is none.
+        offset: The first offset (messages) that is consumed; `NONE` if it is unknown or there is none.
         reason: Numbers of `Restart`.
-        skipped_count: Messages between the place that was reached and `offset`; `NONE` if unknown.
-        repeated_count: Messages between `offset` and the place that was reached; `NONE` as above.
+        skipped_count: Messages between the offset that was reached and `offset`; `NONE` if unknown.
+        repeated_count: Messages between `offset` and the offset that was reached; `NONE` if unknown.
     """
 
     offset: npt.NDArray[np.int64]
@@ -95,7 +95,7 @@ _DEPRECATED: Final = frozenset(
         "CONSUME_FROM_MAX_OFFSET",
     }
 )
-"""Settings that a push consumer takes for CONSUME_FROM_LAST_OFFSET, despite their names."""
+"""Settings that a push consumer treats as CONSUME_FROM_LAST_OFFSET, despite their names."""
 
 
 def default_rule(
@@ -105,8 +105,8 @@ def default_rule(
 
     Args:
         consume_from_where: `ConsumeFromWhere` as a broker's `ConsumerConnection` names it; None if unknown.
-        consume_type: `ConsumeType` of the same; a push consumer reports `CONSUME_PASSIVELY`, a lite pull consumer
-            `CONSUME_ACTIVELY`; None if unknown, which means push.
+        consume_type: `ConsumeType` in the same answer; a push consumer reports `CONSUME_PASSIVELY`, a lite pull consumer
+            `CONSUME_ACTIVELY`; None if unknown; push is then assumed.
         client_version: The client's release, such as `4.9.7`.
 
     Raises:
@@ -131,17 +131,17 @@ def restart_batch(
     is_newer: npt.NDArray[np.bool_],
     reached: npt.NDArray[np.int64],
 ) -> RestartBatch:
-    """Return how clients that are started would take up N queues, at brokers of 4.9.4 or later.
+    """Return where clients that are started now would begin to read N queues, with brokers of 4.9.4 or later.
 
     Args:
         stored: The stored offset of each queue (messages); `NONE` for none.
         rule: Numbers of `DefaultRule`.
         start: Numbers of `Start`.
         is_retry: Whether the topic is a retry topic.
-        least: Least offset of the queue (messages); `NONE` where the broker did not say.
-        greatest: Greatest offset of the queue, which the next message gets; `NONE` as above.
-        is_newer: Whether the offset was stored after the broker was asked, so that it may be past `greatest` in order.
-        reached: The furthest place that the client was ever seen at; `NONE` where it was seen nowhere.
+        least: Minimum offset of the queue (messages); `NONE` if the broker did not return it.
+        greatest: Maximum offset of the queue, which is that of the next message; `NONE` if the broker did not return it.
+        is_newer: Whether the offset was stored after the broker was queried, so that it may correctly be past `greatest`.
+        reached: The furthest known offset of the client; `NONE` if none is known.
     """
     has_bounds = (least >= 0) & (greatest >= 0)
     has_stored = stored >= 0

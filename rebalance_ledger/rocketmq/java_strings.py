@@ -1,4 +1,4 @@
-"""The parts of Java's `String` and `Character` that RocketMQ's rules rest on.
+"""The parts of Java's `String` and `Character` that RocketMQ's rules use.
 
 Belongs here: what the Java platform does with strings and 32-bit numbers.
 Does not belong here: anything that RocketMQ itself decides.
@@ -68,7 +68,7 @@ def long_hash_code(number: int) -> int:
 
 
 def encode(text: str, charset: str = "utf-8") -> bytes:
-    """`String.getBytes(charset)`: what the charset cannot express becomes one question mark.
+    """`String.getBytes(charset)`: each character that the charset cannot encode becomes one question mark.
 
     Raises:
         LookupError: Python does not know the charset.
@@ -94,7 +94,7 @@ codecs.register_error(_QUESTION_MARK, _question_mark)
 def split(text: str, delimiter: str) -> list[str]:
     """`String.split` for a delimiter without special meaning: trailing empty strings are dropped.
 
-    The empty string splits into itself, and a text of nothing but delimiters into nothing.
+    The result for an empty string is the string itself; for a text of delimiters only, it is empty.
     """
     if delimiter not in text:
         return [text]

@@ -8,8 +8,8 @@ RocketMQ serialises with fastjson (1.x, and 2.x in newer modules), whose text is
 * escapes that JSON does not know: ``\v``, ``\0`` to ``\7``, ``\'``, ``\xHH``; bare control characters.
 
 :func:`loads` reads that and plain JSON, in compact and in pretty layout. Belongs here: text to values, with the position of what is
-wrong. Does not belong here: what a payload means (``payloads``), and the laxer rules by which a client of some version reads its own
-``offsets.json`` (comments, single quotes, half a file); those are about what that client would do, not about the content of the text.
+wrong. Does not belong here: what a payload means (``payloads``), and the more tolerant rules by which a client reads its own
+``offsets.json`` (comments, single quotes, truncated files), which depend on the client's release.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RocketMQJsonError(ValueError):
 class ObjectMap(Sequence["tuple[RocketMQObject, RocketMQValue]"]):
     """A map whose keys are objects, such as ``mqTable``: the pairs in the order of the text, duplicates kept.
 
-    The order has no meaning (RocketMQ writes hash maps). Two pairs with one key are the caller's to judge.
+    The order has no meaning (RocketMQ writes hash maps). The caller decides what two pairs with one key mean.
     """
 
     __slots__ = ("_pairs",)
@@ -166,7 +166,7 @@ def _needs_care(text: str) -> bool:
 
 
 def _with_whole_characters(text: str) -> str:
-    """Return the text with halves of surrogate pairs joined, or replaced by U+FFFD where the other half lacks."""
+    """Return the text with halves of surrogate pairs joined, or replaced by U+FFFD if the other half is missing."""
     return _BARE_SURROGATE.sub(_whole_character, text)
 
 
@@ -203,7 +203,7 @@ def _is_deeper_than(limit: int, value: RocketMQValue) -> bool:
 
 
 def _name_of(value: object) -> str:
-    """Name a value's type in JSON's words."""
+    """Return the JSON name of a value's type."""
     if value is None:
         return "null"
     if isinstance(value, bool):

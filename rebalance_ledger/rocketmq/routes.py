@@ -1,7 +1,7 @@
 """Which queues of a topic its consumers divide, and which its producers write to, read from the route.
 
 Belongs here: the two lists that a client makes of `TopicRouteData`, static (logical) topics included.
-Does not belong here: parsing of routes (see `topology`), and what is done with the queues.
+Does not belong here: parsing of routes (`rebalance_ledger.exports.payloads`), and the assignment of queues.
 
 Source: `MQClientInstance.topicRouteData2TopicSubscribeInfo` and `...2TopicPublishInfo`,
 `ClientMetadata.topicRouteData2EndpointsForStaticTopic` (5.0.0 and later).
@@ -34,7 +34,7 @@ NO_ENDPOINT: Final = "__syslo__none__"
 
 @dataclass(frozen=True, slots=True)
 class QueueData:
-    """How many queues a broker has of a topic, and what may be done with them.
+    """The queues of a topic on one broker, and their permissions.
 
     Attributes:
         broker_name: The broker.
@@ -59,7 +59,7 @@ class QueueData:
 
 @dataclass(frozen=True, slots=True)
 class BrokerData:
-    """Where a broker's replicas are.
+    """The addresses of a broker's replicas.
 
     Attributes:
         broker_name: The broker.
