@@ -1,4 +1,4 @@
-r"""The files that clients write, read at once.
+r"""A fast reader for files in the form in which clients write them.
 
 A file in the layout of fastjson 1 or fastjson2, or compact, whose names need no escape, means the same to every release.
 Nearly all files are such, so they need not go through the step-by-step readers: this is 15 to 30 times as fast. A file

@@ -1,4 +1,4 @@
-"""Bytes to text and back, as Java's charsets do it.
+"""Decoding and encoding as Java's charsets do it.
 
 `MixAll.file2String` and `string2File` use UTF-8 since 5.0.0, and the platform's charset before. What is malformed becomes
 U+FFFD, and how many of them differs from Python's codecs. Checked against Java 17: every pair of bytes, and random bytes.
@@ -69,7 +69,7 @@ def decode(content: bytes, charset: str) -> str:
 
 
 def encode(text: str, charset: str) -> bytes:
-    """`String.getBytes(Charset)`: `?` for what the charset does not have; `charset` is one of `CHARSETS`."""
+    """`String.getBytes(Charset)`: `?` for characters that the charset does not have; `charset` is one of `CHARSETS`."""
     if text.isascii():
         return text.encode("ascii")
     if charset == "UTF-8":

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_DEPTH: Final = 100
-"""Objects and arrays inside one another that are followed in what is not wanted; jsoniter itself allows 10,000."""
+"""Maximum nesting of ignored objects and arrays that is followed; jsoniter itself allows 10,000."""
 
 _END: Final = -1
 _BLANK: Final = re.compile(rb"[ \n\t\r]*")

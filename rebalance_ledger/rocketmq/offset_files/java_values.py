@@ -1,4 +1,4 @@
-"""Java's numbers and text, as far as reading an offset file meets them.
+"""Java's numbers and text, as far as reading offset files requires.
 
 Belongs here: code units, `parseInt` and its kin, `BigDecimal`, rounding. Does not belong here: anything of JSON.
 
@@ -43,7 +43,7 @@ def _join(match: re.Match[str]) -> str:
 
 
 def wrapped(number: int, bits: int) -> int:
-    """Return the two's complement of so many bits, which is what Java keeps of a number that is too large."""
+    """Return the two's complement of this many bits, to which Java truncates a number that is too large."""
     modulus = 1 << bits
     number &= modulus - 1
     return number - modulus if number >> (bits - 1) else number
@@ -129,7 +129,7 @@ class BigDecimal(NamedTuple):
         return cls(sign == "-", (whole + fraction).lstrip("0") or "0", scale)
 
     def low_bits(self, bits: int) -> int:
-        """`longValue` and `intValue`: without fraction, and of what is left the last bits."""
+        """`longValue` and `intValue`: the last bits of the number without its fraction."""
         digits = self.digits[: len(self.digits) - self.scale] if self.scale > 0 else self.digits
         if self.scale >= len(self.digits) or -self.scale >= bits:
             # Only a fraction, or a multiple of a power of ten that ends in as many zero bits.
@@ -186,7 +186,7 @@ DOUBLE: Final = FloatFormat(53, 1023)
 
 
 def through_float(number: Fraction, float_format: FloatFormat, low: int, high: int) -> int:
-    """Return a number that is rounded to a float first, and then cut to an integer: beyond `low` or `high`, it is that limit."""
+    """Return a number rounded to a float and then truncated to an integer, limited to `low` and `high`."""
     if number == 0:
         return 0
     magnitude = abs(number)

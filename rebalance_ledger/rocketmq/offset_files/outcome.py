@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OffsetKey(NamedTuple):
-    """The three fields of a `MessageQueue` as a file may hold them: a name that is not there is None.
+    """The three fields of a `MessageQueue` in a file; a missing name is None.
 
     Names may hold half a surrogate pair, which neither UTF-8 nor Arrow can carry.
     """
@@ -27,7 +27,7 @@ class OffsetKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """The file holds a table.
+    """The file contains a table.
 
     Attributes:
         table: Queue -> offset, in the order of the file; of a queue that stands twice the last offset.
@@ -38,7 +38,7 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class NoTable:
-    """The client reads the file, and finds that it holds no table: `null`, or a `null` table.
+    """The client reads the file, which contains no table: `null`, or a `null` table.
 
     A client that reads this in `offsets.json` does not look at the `.bak` file: it has no stored offset.
 
@@ -52,7 +52,7 @@ class NoTable:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """The file has no character: the client takes it for missing."""
+    """The file has no characters; the client treats it as missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Refused:
 
 
 class Doubt(Enum):
-    """Why nobody can say what a client reads from the bytes and the release alone. RocketMQ writes nothing like it."""
+    """Why the bytes and the release do not determine what a client reads. RocketMQ never writes such a file."""
 
     NESTING = "the text nests so deep that the client's stack decides"
     TYPE_NAME = "a type name stands where the client's class path decides"
@@ -80,7 +80,7 @@ class Doubt(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """What the client does depends on more than the file and the release.
+    """The result depends on more than the file and the release.
 
     Attributes:
         doubt: What it depends on.
@@ -102,11 +102,11 @@ OUTCOME_NAMES: Final[dict[type[Outcome], str]] = {
 
 
 class RefusedError(Exception):
-    """Inside the readers: the client's reader throws here."""
+    """Internal to the readers: the client's reader throws an exception here."""
 
 
 class UndecidedError(Exception):
-    """Inside the readers: from here on more than the text decides.
+    """Internal to the readers: from here on, the result depends on more than the text.
 
     Attributes:
         doubt: What decides.

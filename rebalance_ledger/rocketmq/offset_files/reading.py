@@ -1,4 +1,4 @@
-"""What one offset file is to a client."""
+"""Reading one offset file as a client does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def read_offset_file(
     content: bytes, *, client_version: str, client_language: str = "JAVA", platform_charset: str = "UTF-8"
 ) -> Outcome:
-    """Read an offset file as a client of some release would, whatever it holds.
+    """Read an offset file as a client of some release would, regardless of its content.
 
     For Java this is `MixAll.file2String` and `OffsetSerializeWrapper.fromJson`, on Java 9 or later; for Go
     `localFileOffsetStore.load`. Time and memory grow with the file's size: limit that before.
@@ -38,7 +38,7 @@ def read_offset_file(
 
 
 def read_as(content: bytes, file_format: OffsetFormat) -> Outcome:
-    """Return the same for a format that has been looked up."""
+    """Return the result of `read_offset_file` for a given format."""
     if not content:
         return Empty()
     if file_format.read_text is None:

@@ -1,4 +1,4 @@
-"""What a broadcasting client would start from, given its offset file and the `.bak` file beside it.
+"""The offsets with which a broadcasting client starts, from its offset file and its `.bak` file.
 
 Belongs here: which file counts, and what follows when neither can be read. Does not belong here: the offset that a client
 takes where none is stored, which depends on its settings and on the broker.
@@ -30,7 +30,7 @@ REFUSED_MESSAGE: Final = "readLocalOffset Exception, maybe fastjson version too 
 
 
 class Verdict(Enum):
-    """What comes of a start."""
+    """Result of a start."""
 
     STORED = "the client goes on from stored offsets"
     DEFAULT = "the client has no stored offset, and begins where its settings say"
@@ -39,7 +39,7 @@ class Verdict(Enum):
 
 
 class Source(Enum):
-    """The file that counts."""
+    """The file that the client uses."""
 
     MAIN = "main"
     BAK = "bak"
@@ -47,7 +47,7 @@ class Source(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StartUp:
-    """A start, and why it goes so.
+    """The result of a start, and its reason.
 
     Attributes:
         verdict: What comes of it.
@@ -74,7 +74,7 @@ def start_up(
     client_language: str = "JAVA",
     platform_charset: str = "UTF-8",
 ) -> StartUp:
-    """Return what a client finds when it starts: `LocalFileOffsetStore.load` of every release from 4.1.0 to 5.5.0.
+    """Return the offsets that a client loads when it starts: `LocalFileOffsetStore.load` of every release from 4.1.0 to 5.5.0.
 
     A main file that is missing, empty or refused sends the client to the `.bak` file; one that holds no table does not.
     A `.bak` file that is refused as well stops the start. Go's client (2.1.2) never finds its `.bak` file, and begins

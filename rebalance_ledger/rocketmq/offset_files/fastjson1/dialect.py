@@ -23,7 +23,7 @@ _KNOWN_TYPE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What the releases of fastjson 1 have otherwise.
+    """Differences between the releases of fastjson 1.
 
     Attributes:
         release: Its own name.
@@ -38,7 +38,7 @@ class Dialect:
     has_type_names: bool = True
 
     def check_bean_type(self, type_name: str, bean_type_name: str) -> None:
-        """Return if the name of a bean's type changes nothing.
+        """Return if the type name of a bean has no effect.
 
         Raises:
             UndecidedError: The client's class path decides.
@@ -52,7 +52,7 @@ class Dialect:
         raise RefusedError(f"the type {type_name!r} is not allowed")
 
     def check_member_type(self, type_name: str) -> None:
-        """Return if a type name in what is not wanted counts as an ordinary value.
+        """Return if a type name in an ignored value is treated as an ordinary value.
 
         Raises:
             UndecidedError: The client's class path decides.

@@ -1,4 +1,4 @@
-"""What fastjson 1 makes of an offset file: a wrapper with its table and queues, and the values of what is not wanted.
+"""The result of fastjson 1 for an offset file: a wrapper with its table and queues, and ignored values (those of other fields).
 
 Belongs here: the values, and what one holds of another. Does not belong here: how a text becomes one (`parsing`
 and `deserializers`), and conversions between them (`deserializers.casts`).
@@ -47,7 +47,7 @@ class Wrapper:
 
 
 class Number(NamedTuple):
-    """A number in what is not wanted: `value` is an int, a BigDecimal, or None for a float."""
+    """An ignored number: `value` is an int, a BigDecimal, or None for a float."""
 
     kind: str
     value: int | BigDecimal | None
@@ -55,7 +55,7 @@ class Number(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Container:
-    """A `JSONObject`, `JSONArray` or set in what is not wanted.
+    """A `JSONObject`, `JSONArray` or set in an ignored value.
 
     Attributes:
         kind: Which.
@@ -85,7 +85,7 @@ class Special:
 
 
 Value: TypeAlias = "str | bool | Number | Container | Special | None"
-"""A value in what is not wanted."""
+"""An ignored value, or a value within one."""
 
 Bean: TypeAlias = "Queue | Wrapper"
 """An object of a class that fastjson has generated a reader for."""

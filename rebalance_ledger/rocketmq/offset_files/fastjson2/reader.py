@@ -32,7 +32,7 @@ from rebalance_ledger.rocketmq.offset_files.java_values import wrapped
 from rebalance_ledger.rocketmq.offset_files.outcome import Doubt, RefusedError, UndecidedError
 
 MAX_DEPTH: Final = 100
-"""Objects and arrays inside one another that are followed in what is not wanted; RocketMQ's own files nest 3."""
+"""Maximum nesting of ignored objects and arrays that is followed; RocketMQ's own files nest 3."""
 
 _CLOSED_BY: Final = {ord("{"): ord("}"), ord("["): ord("]")}
 _CLOSERS: Final = frozenset((ord("}"), ord("]"), END))
@@ -124,7 +124,7 @@ class Reader(NumberReader):
         self._end_value_from(unit, has_no_sign_after_comma=True)
         return value if first == ord("-") else -value
 
-    # What is not wanted -----------------------------------------------------------------------------------------------
+    # Ignored values ---------------------------------------------------------------------------------------------------
 
     def skip_value(self) -> None:
         """`skipValue`."""

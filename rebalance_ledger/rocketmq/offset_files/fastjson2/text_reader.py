@@ -1,7 +1,7 @@
 """Names, strings and words of fastjson2: `readFieldNameHashCode`, `readString`, `readBoolValue` and `nextIfNull`.
 
 Belongs here: where each ends, and its value. Does not belong here: numbers (`number_reader`), and the skipping
-of what is not wanted (`reader`).
+of ignored values (`reader`).
 """
 
 from __future__ import annotations

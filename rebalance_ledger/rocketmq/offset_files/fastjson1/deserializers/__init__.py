@@ -7,5 +7,5 @@
 | `MapDeserializer`, for the table | `table` |
 | `LongCodec`, `IntegerCodec`, `StringCodec`, and `TypeUtils` | `codecs`, `casts` |
 
-Belongs here: objects of a class, and their fields. Does not belong here: values that are not wanted (`parsing`).
+Belongs here: objects of a class, and their fields. Does not belong here: ignored values (`parsing`).
 """

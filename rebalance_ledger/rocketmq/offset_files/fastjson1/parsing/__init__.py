@@ -1,4 +1,4 @@
-"""Values that are not wanted, as fastjson 1 reads them, contexts and references: `DefaultJSONParser`.
+"""Ignored values, as fastjson 1 reads them, contexts and references: `DefaultJSONParser`.
 
 | Java | here |
 |---|---|

@@ -65,7 +65,7 @@ class Contexts:
     Attributes:
         current: The context of what is being read.
         awaits_reference: `resolveStatus`: whether the last reference has no owner yet.
-        has_inner_reference: Whether a reference has led to a container in what is not wanted.
+        has_inner_reference: Whether a reference has led to a container in an ignored value.
         has_reference_as_name: Whether a reference has stood for a name.
     """
 
@@ -107,7 +107,7 @@ class Contexts:
             self.awaits_reference = False
 
     def resolve(self) -> None:
-        """`handleResovleTask`. In what is not wanted a reference changes nothing."""
+        """`handleResovleTask`. In ignored values, a reference has no effect."""
         if self.has_inner_reference:
             self._refuse_to_mix_references()
         for path, owner in self._tasks:

@@ -1,4 +1,4 @@
-"""Objects that are not wanted, as fastjson 1 reads them: `parseObject(Map, Object)` of `DefaultJSONParser`.
+"""Ignored objects, as fastjson 1 reads them: `parseObject(Map, Object)` of `DefaultJSONParser`.
 
 Belongs here: names, members, type names and references of such an object. Does not belong here: other values
 (`value_parser`), and objects of a class (`deserializers.bean`).
@@ -28,7 +28,7 @@ _PLAIN_PATH: Final = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,9}\])+
 
 @dataclass(eq=False, slots=True)
 class _ObjectState:
-    """An object in what is not wanted, while it is read."""
+    """An ignored object that is being read."""
 
     container: Container
     name: str | int | None
@@ -143,7 +143,7 @@ class Parser(ValueParser):
     # References and type names ----------------------------------------------------------------------------------------
 
     def _read_member_type(self, container: Container) -> None:
-        """Read a type name in what is not wanted, which counts as an ordinary value where it is no error."""
+        """Read a type name in an ignored object, where it is an ordinary value unless it is an error."""
         type_name = joined(self.lexer.scan_quoted_name('"'))
         self.dialect.check_member_type(type_name)
         container.entries["@type"] = type_name

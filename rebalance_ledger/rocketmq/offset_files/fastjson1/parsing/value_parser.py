@@ -1,4 +1,4 @@
-"""Values that are not wanted, as fastjson 1 reads them: `parse` and `parseArray` of `DefaultJSONParser`.
+"""Ignored values, as fastjson 1 reads them: `parse` and `parseArray` of `DefaultJSONParser`.
 
 Belongs here: values of any kind, arrays and sets. Does not belong here: objects (`object_parser`), and the
 fields and offsets that are wanted (`deserializers`).
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.rocketmq.offset_files.fastjson1.dialect import Dialect
 
 MAX_DEPTH: Final = 100
-"""Objects and arrays inside one another that are followed in what is not wanted; RocketMQ's own files nest 3."""
+"""Maximum nesting of ignored objects and arrays that is followed; RocketMQ's own files nest 3."""
 
 _DEEPEST_ARRAY: Final = 512
 _ARRAY_KINDS: Final[dict[int, str]] = {Token.LBRACKET: "array", Token.SET: "set", Token.TREE_SET: "tree_set"}
