@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 EXPORT_REPLACED: Final = "export_replaced"
 """Reason: the day's export was replaced, because a further attempt at its capture completed it."""
 
+_CHECKED_DAYS_IN_STORE: Final = 7
+
 _SOURCES: Final = "SELECT ds, manifest_sha256, settings_sha256, code_version FROM publication"
 _OUTDATED: Final = "SELECT ds, reasons FROM outdated_day ORDER BY ds"
 
@@ -105,23 +107,27 @@ def is_up_to_date(day: Day, published: PublishedDays | None = None) -> bool:
 
 
 def replaced_exports(published: Mapping[date, str], cluster: str, exports: Location | None) -> list[date]:
-    """Return the published days whose export was replaced since they were computed.
+    """Return the published days whose export was replaced since they were computed, the earliest first.
 
-    Exports in an object store are not checked.
+    In an object store, each manifest is a request, so only the newest days are checked: a capture is repeated on its own day only, and
+    exports there are never redacted afterwards.
 
     Args:
         published: Day -> SHA-256 of the manifest from which it was computed.
         cluster: Name of the cluster.
-        exports: Location of the exports.
+        exports: Location of the exports; None to check nothing.
     """
-    if not isinstance(exports, Path):
+    if exports is None:
         return []
+    days = sorted(published)
+    if not isinstance(exports, Path):
+        days = days[-_CHECKED_DAYS_IN_STORE:]
     replaced = []
-    for ds, sha256 in published.items():
+    for ds in days:
         try:
             manifest = load_manifest(export_directory(exports, cluster, ds))
         except ExportError:
-            continue  # It is gone, or the next run says what is wrong with it.
-        if manifest.sha256 != sha256:
+            continue  # It was removed, or the next run reports the error.
+        if manifest.sha256 != published[ds]:
             replaced.append(ds)
     return replaced

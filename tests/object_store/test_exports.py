@@ -7,6 +7,7 @@ import pytest
 from rebalance_ledger.exports.landing import land
 from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest
 from rebalance_ledger.exports.sealing import verify
+from rebalance_ledger.pipeline.outdated import replaced_exports
 from rebalance_ledger.storage.location import ObjectPath
 from tests.object_store.conftest import SAMPLE, Ledger
 
@@ -58,6 +59,12 @@ def test_an_object_that_was_changed_is_named(landed: ObjectPath, process_count: 
         verify(landed, process_count=process_count)
     assert "consume_stats.jsonl has 3 bytes" in str(error.value)
     assert "broker_files/new.json is not in manifest.json" in str(error.value)
+
+
+def test_a_day_computed_from_another_export_is_out_of_date(landed: ObjectPath) -> None:
+    manifest, exports = load_manifest(landed), landed.parent.parent
+    assert replaced_exports({manifest.ds: manifest.sha256}, manifest.cluster, exports) == []
+    assert replaced_exports({manifest.ds: "0" * 64}, manifest.cluster, exports) == [manifest.ds]
 
 
 def test_a_day_that_has_not_landed_says_so(ledger: Ledger) -> None:
