@@ -1,4 +1,4 @@
-"""Text from a cluster made safe for a terminal."""
+"""Text from a cluster made safe for terminals and messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote a value of the export for a message, truncated to about one line."""
+    """Quote a value for a message, truncated to about one line."""
     return repr(text) if len(text) <= 80 else f"{text[:79]!r}…"  # noqa: PLR2004  # About a line.
 
 

@@ -273,7 +273,10 @@ class ClusterOperator(LedgerOperator):
 
     def has_landed(self, ds: str) -> bool:
         """Return whether the cluster's export of a day has its manifest, which lands last by contract."""
-        return self.landed_manifest(ds) is not None
+        exports = places(("exports",))["exports"]
+        if "://" in exports:
+            return self.landed_manifest(ds) is not None
+        return self._manifest_file(exports, ds).is_file()
 
     def landed_manifest(self, ds: str) -> Mapping[str, Any] | None:
         """Return the manifest of the cluster's export of a day; None if none has landed.
@@ -289,13 +292,17 @@ class ClusterOperator(LedgerOperator):
             except StageRefusedError:
                 return None
             return self.result
-        try:
-            manifest = json.loads((Path(exports) / self.cluster / ds / "manifest.json").read_text())
-        except (FileNotFoundError, NotADirectoryError):
+        file = self._manifest_file(exports, ds)
+        if not file.is_file():
             return None
+        try:
+            manifest = json.loads(file.read_text())
         except (OSError, ValueError):
             return {}
         return manifest if isinstance(manifest, dict) else {}
+
+    def _manifest_file(self, exports: str, ds: str) -> Path:
+        return Path(exports) / self.cluster / ds / "manifest.json"
 
 
 class MaintainWarehouseOperator(LedgerOperator):
