@@ -8,20 +8,23 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import psutil
+
+from setup.steps import SetUpError
 
 from .java_program import GRPC_CLIENT, JavaProgram
 from .processes import FreePorts, Processes, Started, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
     from types import TracebackType
 
 # How long a server or a client may take on a machine that does much else.
@@ -29,6 +32,11 @@ TIMEOUT_S = 180.0
 
 # The clients do every two seconds what they do twice or three times a minute by default.
 _INTERVAL_MS = 2_000
+
+# A broker deletes files of a disk that is used more than this, and refuses messages a little above it.
+_DISK_USED_MAX_PERCENT = 85
+_DISK_FREE_MIN_BYTES = 512 * 2**20
+_MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # a folder of a random name is made in it
 
 _MASTER_HEAP_MIB = 384
 _PROXY_HEAP_MIB = 256
@@ -183,18 +191,18 @@ class RealCluster:
         self._listed_grpc: dict[str, tuple[str, str, GrpcMember]] = {}
 
     def __enter__(self) -> Self:
-        self._processes = Processes()
-        try:
+        with ExitStack() as stack:
+            self._stores = stack.enter_context(_folder_for_stores(self.directory))
+            self._processes = Processes()
+            stack.callback(self._processes.close)
             self._start()
-        except BaseException:
-            self._processes.close()
-            raise
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._processes.close()
+        self._stack.close()
 
     def create_topic(
         self,
@@ -685,10 +693,6 @@ class RealCluster:
         )
         return answer.stdout
 
-    def broker_folder(self, broker: str) -> Path:
-        """Return where a broker keeps its store; its `config/*.json` files are in it."""
-        return self.directory / broker / "store"
-
     def offsets_folder(self, host: str) -> Path:
         """Return where the broadcasting consumers of a host keep their offset files."""
         return self.directory / host / "offsets"
@@ -746,7 +750,7 @@ class RealCluster:
 
     def _start_broker(self, broker: Broker) -> None:
         folder = self.directory / broker.name
-        store = folder / "store"
+        store = self._stores / broker.name
         conf = _properties(
             folder / "broker.properties",
             {
@@ -914,6 +918,33 @@ def _queues(table: str, of_members: Sequence[Mapping[str, Any]]) -> set[Queue]:
 
 def _differences(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[str]:
     return [name for name in now if before is None or now[name] != before[name]]
+
+
+@contextmanager
+def _folder_for_stores(directory: Path) -> Iterator[Path]:
+    """Provide a folder whose disk has room for the stores of brokers: in the cluster's folder, or in memory.
+
+    A broker refuses messages from a minute after its start if its disk is used more than 90 percent, which no property changes
+    (5.3.3, `DefaultMessageStore.CleanCommitLogService.isSpaceToDelete` and `getDiskSpaceWarningLevelRatio`).
+
+    Raises:
+        SetUpError: Both disks are full.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    full = []
+    for disk in filter(Path.is_dir, (directory, _MEMORY_DISK)):
+        usage = psutil.disk_usage(str(disk))
+        if usage.percent <= _DISK_USED_MAX_PERCENT and usage.free >= _DISK_FREE_MIN_BYTES:
+            with tempfile.TemporaryDirectory(
+                prefix="stores-", dir=disk, ignore_cleanup_errors=True
+            ) as folder:
+                yield Path(folder)
+            return
+        full.append(f"{disk} is {usage.percent:.0f} % full with {usage.free >> 20} MiB free")
+    raise SetUpError(
+        f"brokers need a disk that is at most {_DISK_USED_MAX_PERCENT} % full with {_DISK_FREE_MIN_BYTES >> 20} MiB free, "
+        f"but {' and '.join(full)}: delete files there, or set TMPDIR to a folder on another disk"
+    )
 
 
 class NoAnswerError(AssertionError):

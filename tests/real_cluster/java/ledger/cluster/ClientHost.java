@@ -38,13 +38,21 @@ public final class ClientHost {
                 said.put("answer", host.obey(new Told(told)));
             } catch (Throwable fault) {
                 fault.printStackTrace();
-                said.put("error", fault.toString());
+                said.put("error", described(fault));
             }
             answers.write((JSON.writeValueAsString(said) + "\n").getBytes(StandardCharsets.UTF_8));
             answers.flush();
         }
         // Consumers hold threads that would keep the JVM alive.
         Runtime.getRuntime().halt(0);
+    }
+
+    private static String described(Throwable fault) {
+        StringBuilder text = new StringBuilder(fault.toString());
+        for (Throwable cause = fault.getCause(); cause != null; cause = cause.getCause()) {
+            text.append("; caused by ").append(cause);
+        }
+        return text.toString();
     }
 
     private Object obey(Told told) throws Exception {
