@@ -28,6 +28,7 @@ from rebalance_ledger.tables import (
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, EarlierDay, newest_earlier_day
 from rebalance_ledger.warehouse.staging import attempt
 from spark_jobs.assignment.allocation import SPREAD_BOUNDS
+from spark_jobs.assignment.routes import client_routes
 from spark_jobs.assignment.subscriptions import subscriptions
 from spark_jobs.baseline import BaselineRows
 from spark_jobs.findings.explanations import with_roots
@@ -181,8 +182,11 @@ def _stage_days(
             submitted[table] = table_pool.submit(lambda: write_table(spark, stages, table, rows()))
 
         # Intermediate results that several tables read. Each call waits until the result is written.
+        routes = table_pool.submit(lambda: write_intermediate("route", client_routes(silver))).result
         subscription_rows = table_pool.submit(
-            lambda: write_intermediate("subscription", subscriptions(silver, baseline, write_intermediate))
+            lambda: write_intermediate(
+                "subscription", subscriptions(silver, routes, baseline, write_intermediate)
+            )
         ).result
         offset_readings = table_pool.submit(
             lambda: write_readings(spark, stages, readings(spark, silver, exports))
@@ -215,7 +219,7 @@ def _stage_days(
         submit(
             BROADCAST_OFFSET,
             lambda: broadcast_offset(
-                silver, subscription_rows(), offset_readings(), gold(BROADCAST_OFFSET_FILE)
+                silver, routes(), subscription_rows(), offset_readings(), gold(BROADCAST_OFFSET_FILE)
             ),
         )
         submit(

@@ -6,19 +6,49 @@ votes, the one with the most queues, then the one of the name server with the sm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column, DataFrame
+
+_NO_TOPIC_ROUTE: Final = 17
+"""`ResponseCode.TOPIC_NOT_EXIST`: the name server has no route for the topic."""
 
 
 def java_order(column: Column) -> Column:
     """Return a sort key that orders strings as `String.compareTo` does: by UTF-16 code units."""
     return F.encode(column, "UTF-16BE")
+
+
+def client_routes(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the route that a client gets for each topic, one row per topic of a day.
+
+    Columns: `DAY`; topic; route_state: `known`, `none` (the name servers that answered have no route) or `unknown` (no name server
+    answered); brokers: array<struct<key, broker_name, queue_count>> in Java's order, with queue_count 0 for a broker that may not be
+    read; queue_set_count: number of different queue sets among the name servers.
+    """
+    known = elected_routes(silver["topic_route"].where("is_in_route"), "subscribe_queue_count")
+    is_answer = (F.col("state") == "payload") | F.coalesce(
+        F.col("error_code") == _NO_TOPIC_ROUTE, F.lit(col=False)
+    )
+    route_requests = (
+        silver["export_record"]
+        .where("kind = 'nameserver_route'")
+        .groupBy(*DAY, "topic")
+        .agg(F.max(is_answer).alias("was_answered"))
+    )
+    state = (
+        F.when(F.col("brokers").isNotNull(), "known").when(F.col("was_answered"), "none").otherwise("unknown")
+    )
+    return route_requests.join(known, [*DAY, "topic"], "left").select(
+        *DAY, "topic", state.alias("route_state"), "brokers", F.col("answer_count").alias("queue_set_count")
+    )
 
 
 def elected_routes(topic_route: DataFrame, queue_count: str, *extra_columns: str) -> DataFrame:

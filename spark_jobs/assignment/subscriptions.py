@@ -2,7 +2,7 @@
 
 The rows combine silver facts as a client would see them:
 
-* **Route.** A client polls one name server. If name servers return different routes, `routes` elects one.
+* **Route.** A client polls one name server. If name servers return different routes, `routes.client_routes` elects one.
 * **Members.** A client asks a random broker of the topic's route for the client ids of its group
   (`MQClientInstance.findConsumerIdList`, every version). If brokers list different members, the list that most of them return is
   used; with equal votes, the one with the fewest contradictions (`_contradiction_counts`), then the longest, then the one of the
@@ -28,7 +28,7 @@ from rebalance_ledger.rocketmq.client_ids import GRPC_CLIENT_ID_PATTERN
 from spark_jobs.assignment.allocation import SERVER_OFF
 from spark_jobs.assignment.presence import absence, is_users_group
 from spark_jobs.assignment.request_modes import BROKER_STRATEGIES, CLIENT_MODE, POP_MODE, request_modes
-from spark_jobs.assignment.routes import elected_routes, java_order
+from spark_jobs.assignment.routes import java_order
 from spark_jobs.day_key import DAY
 from spark_jobs.session import thread_pool
 
@@ -63,12 +63,10 @@ _PROXIES: Final = ""
 _RETRY_PREFIX: Final = "%RETRY%"
 """`MixAll.RETRY_GROUP_TOPIC_PREFIX`: how a group's retry topic begins; the group's name follows."""
 
-_NO_TOPIC_ROUTE: Final = 17
-"""`ResponseCode.TOPIC_NOT_EXIST`: the name server has no route for the topic."""
-
 
 def subscriptions(
     silver: Mapping[str, DataFrame],
+    routes: Callable[[], DataFrame],
     baseline: BaselineRows,
     keep: Callable[[str, DataFrame], DataFrame],
 ) -> DataFrame:
@@ -76,6 +74,7 @@ def subscriptions(
 
     Args:
         silver: The silver tables by name.
+        routes: Waits for the routes of topics, and returns them; see `routes.client_routes`.
         baseline: The rows of the days' baselines.
         keep: Writes an intermediate result under a name, and returns it as it was written.
 
@@ -83,7 +82,7 @@ def subscriptions(
         These columns:
 
         * `DAY`; consumer_group, topic.
-        * route_state, brokers, queue_set_count: see `routes`.
+        * route_state, brokers, queue_set_count: see `routes.client_routes`.
         * group_state: `online`, `broadcasting`, `offline` or `unknown`; group_state_reason: why it is unknown.
         * is_unmoved_since_baseline: see `presence.absence`; baseline_ds: null without a baseline.
         * member_list_count: number of different member lists among the queried brokers.
@@ -96,11 +95,11 @@ def subscriptions(
           is_broker_assigned, is_grpc, is_askable, fetches_by (`pop`, `pull` or null), and the fields of `_MEMBER_EVIDENCE`>, see
           `member_lists`.
     """
-    parts = _write_parts(silver, baseline, keep)
+    parts = _write_parts(silver, routes, baseline, keep)
     described = (
         parts["group_topic"]
         .join(parts["group_view"], list(_GROUP_KEY), "left")
-        .join(parts["route"], [*DAY, "topic"], "left")
+        .join(routes(), [*DAY, "topic"], "left")
         .join(parts["request_mode"], list(_SUBSCRIPTION_KEY), "left")
         .join(parts["absence"], list(_GROUP_KEY), "left")
         .join(F.broadcast(baseline.days), list(DAY), "left")
@@ -133,6 +132,7 @@ def subscriptions(
 
 def _write_parts(
     silver: Mapping[str, DataFrame],
+    routes: Callable[[], DataFrame],
     baseline: BaselineRows,
     keep: Callable[[str, DataFrame], DataFrame],
 ) -> dict[str, DataFrame]:
@@ -154,11 +154,10 @@ def _write_parts(
         submit("self_description", lambda: _self_descriptions(silver))
         submit("member_ids", lambda: _member_ids_by_broker(silver))
         submit("group_topic", lambda: group_topics(silver))
-        submit("route", lambda: routes(silver))
         submit("absence", lambda: absence(silver, baseline))
         submit("group_view", lambda: group_views(silver, part("member_ids"), part("self_description")))
         submit("member_list", lambda: member_lists(part("member_ids"), part("self_description")))
-        submit("request_mode", lambda: request_modes(silver, part("group_topic"), part("route")))
+        submit("request_mode", lambda: request_modes(silver, part("group_topic"), routes()))
     return {name: written.result() for name, written in parts.items()}
 
 
@@ -184,31 +183,6 @@ def _java_sorted(names: Column) -> Column:
     """Return an array of names in Java's order, duplicates kept."""
     keyed = F.transform(names, lambda name: F.struct(java_order(name).alias("key"), name.alias("name")))
     return F.transform(F.array_sort(keyed), lambda element: element["name"])
-
-
-def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the route that a client gets for each topic, one row per topic of a day.
-
-    Columns: `DAY`; topic; route_state: `known`, `none` (the name servers that answered have no route) or `unknown` (no name server
-    answered); brokers: array<struct<key, broker_name, queue_count>> in Java's order, with queue_count 0 for a broker that may not be
-    read; queue_set_count: number of different queue sets among the name servers.
-    """
-    known = elected_routes(silver["topic_route"].where("is_in_route"), "subscribe_queue_count")
-    is_answer = (F.col("state") == "payload") | F.coalesce(
-        F.col("error_code") == _NO_TOPIC_ROUTE, F.lit(col=False)
-    )
-    route_requests = (
-        silver["export_record"]
-        .where("kind = 'nameserver_route'")
-        .groupBy(*DAY, "topic")
-        .agg(F.max(is_answer).alias("was_answered"))
-    )
-    state = (
-        F.when(F.col("brokers").isNotNull(), "known").when(F.col("was_answered"), "none").otherwise("unknown")
-    )
-    return route_requests.join(known, [*DAY, "topic"], "left").select(
-        *DAY, "topic", state.alias("route_state"), "brokers", F.col("answer_count").alias("queue_set_count")
-    )
 
 
 def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:

@@ -22,7 +22,6 @@ from rebalance_ledger.rocketmq.consume_from import (
     restart_batch,
 )
 from rebalance_ledger.rocketmq.versions import DEFAULT_VERSION
-from spark_jobs.assignment.subscriptions import routes
 from spark_jobs.day_key import DAY
 from spark_jobs.silver.offset_file_snapshots import FILES
 from strategies import UnknownNameError
@@ -45,12 +44,17 @@ _RESTART_DDL: Final = "struct<offset: bigint, reason: string, skipped: bigint, r
 
 
 def broadcast_offset(
-    silver: Mapping[str, DataFrame], subscriptions: DataFrame, readings: DataFrame, files: DataFrame
+    silver: Mapping[str, DataFrame],
+    routes: DataFrame,
+    subscriptions: DataFrame,
+    readings: DataFrame,
+    files: DataFrame,
 ) -> DataFrame:
     """Return one row per queue of each pair of offset files: `DAY` and the table's own columns.
 
     Args:
         silver: The silver tables by name.
+        routes: See `routes.client_routes`.
         subscriptions: See `subscriptions.subscriptions`.
         readings: See `offset_file_snapshots.readings`.
         files: `broadcast_offset_file`.
@@ -85,7 +89,7 @@ def broadcast_offset(
             "left",
         )
         .join(silver["memory_offset"].select(*_CLIENT, *_QUEUE, "memory_offset"), [*_CLIENT, *_QUEUE], "left")
-        .join(routes(silver).select(*DAY, "topic", "route_state", "brokers"), [*DAY, "topic"], "left")
+        .join(routes.select(*DAY, "topic", "route_state", "brokers"), [*DAY, "topic"], "left")
         .withColumn("is_routed", _is_routed())
         .withColumn("is_newer", F.coalesce(F.col("modified_at") > F.col("asked_at"), F.lit(col=False)))
         .withColumn("reached", F.greatest("stored_offset", "memory_offset", *_EARLIER))
