@@ -7,9 +7,11 @@ runs on a laptop and on a cluster.
 from __future__ import annotations
 
 import re
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -78,10 +80,33 @@ def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
     )
     for setting, value in (_object_store_settings() | driver_options(export_bytes)).items():
         builder = builder.config(setting, value)
-    spark = builder.getOrCreate()
+    with _interrupted_afterwards():
+        spark = builder.getOrCreate()
     _remember_classes(java(spark))
     _name_call_site(spark)
     return spark
+
+
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """Handle Ctrl-C when the block has ended.
+
+    PySpark removes the folder in which the JVM writes its port if it is interrupted while the JVM starts (4.1,
+    `java_gateway.launch_gateway`). The JVM then fails to write it, and never ends.
+    """
+    if current_thread() is not main_thread():  # Only the main thread may set what a signal does.
+        yield
+        return
+    received: list[int] = []
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda number, _: received.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if received:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _remember_classes(jvm: JVMView) -> None:

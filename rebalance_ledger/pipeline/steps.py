@@ -149,10 +149,11 @@ def spark_application(
     _use_project_spark()
     from spark_jobs.session import spark_session
 
-    with ThreadPoolExecutor(1) as beside_start:
-        beside_start.submit(_load_build)
-        if export_size_bytes < LARGE_EXPORT_BYTES:  # Beside large tables its memory is missed.
-            beside_start.submit(_load_gate)
+    beside_start = ThreadPoolExecutor(1)
+    beside_start.submit(_load_build)
+    if export_size_bytes < LARGE_EXPORT_BYTES:  # Beside large tables its memory is missed.
+        beside_start.submit(_load_gate)
+    try:
         spark = spark_session(name, export_size_bytes)
         try:
             from spark_jobs.side_by_side import SideBySide
@@ -166,6 +167,8 @@ def spark_application(
                 yield build_one
         finally:
             spark.stop()
+    finally:
+        beside_start.shutdown(cancel_futures=True)
 
 
 def _load_build() -> None:

@@ -28,6 +28,7 @@ from rebalance_ledger.pipeline.processes import is_alive
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.conftest import SAMPLE_DAYS
+from tests.real_cluster.processes import wait_until
 from tests.support.computed_days import ROOT, SAMPLE_EXPORTS, SETTINGS_FILE
 
 if TYPE_CHECKING:
@@ -176,6 +177,25 @@ def _name(process: psutil.Process) -> str:
         return str(process.name())
     except psutil.NoSuchProcess:
         return ""
+
+
+@pytest.mark.spark
+def test_ctrl_c_while_the_jvm_starts_ends_a_run_and_the_jvm(tmp_path: Path) -> None:
+    command = ("run", f"--cluster={CLUSTER}", f"--ds={MONDAY}")
+    places = (f"--exports={SAMPLE_EXPORTS}", f"--warehouse={tmp_path / 'warehouse'}")
+    with subprocess.Popen(
+        [sys.executable, "-c", _INTERRUPTIBLE, *command, *places], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    ) as process:
+        family: list[psutil.Process] = []
+        while not any(_name(child) == "java" for child in family):
+            assert process.poll() is None
+            family = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        written = process.stderr.read()
+    assert process.returncode == INTERRUPTED
+    assert written.endswith(f"{INTERRUPTED_SENTENCE}\n")
+    wait_until(lambda: f"{family} are alive" if any(map(is_alive, family)) else None, 30)
 
 
 @pytest.mark.spark
