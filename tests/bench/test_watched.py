@@ -1,4 +1,4 @@
-"""What a benchmark says of CPU time has that of every process, also of those that nobody waits for."""
+"""Benchmarks report the CPU time of every process, including processes that no parent waits for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ except ChildProcessError:
 """
 
 
-def test_workers_of_a_daemon_that_waits_for_none_are_counted() -> None:
+def test_workers_of_a_daemon_that_does_not_wait_for_them_are_counted() -> None:
     # As `pyspark.daemon` does, which a process is by its command line.
     usage = run(["python", "-c", _PROGRAM, "pyspark.daemon"])
 
