@@ -1,4 +1,4 @@
-"""Days computed in any order come out as if they had been computed in order."""
+"""Days computed in any order give the same tables as days computed in order."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def exports(tmp_path: Path) -> Path:
 @pytest.mark.e2e
 @pytest.mark.nightly
 @pytest.mark.spark
-def test_days_in_reverse_come_out_as_in_order(
+def test_days_in_reverse_give_the_same_tables_as_in_order(
     three_days: ThreeDays, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Also where a group was left out of a day."""
+    """Also if a group was quarantined on one of the days."""
     own = ThreeDays.below(tmp_path, spark)
 
     ran = own.backfill(MONDAY, THURSDAY, is_reversed=True)
@@ -59,7 +59,7 @@ def test_days_in_reverse_come_out_as_in_order(
 @pytest.mark.e2e
 @pytest.mark.nightly
 @pytest.mark.spark
-def test_days_one_by_one_in_any_order_and_from_another_export_at_first_come_out_as_in_order(
+def test_days_run_one_by_one_in_any_order_and_from_a_replaced_export_give_the_same_tables(
     three_days: ThreeDays, spark: SparkSession, tmp_path: Path
 ) -> None:
     own = ThreeDays.below(tmp_path, spark)
@@ -82,7 +82,7 @@ def test_days_one_by_one_in_any_order_and_from_another_export_at_first_come_out_
 @pytest.mark.e2e
 @pytest.mark.nightly
 @pytest.mark.spark
-def test_a_refused_day_in_the_middle_is_no_baseline_and_the_days_after_it_are_computed_again_once_it_is_published(
+def test_a_refused_day_is_no_baseline_and_later_days_are_recomputed_once_it_is_published(
     three_days: ThreeDays, spark: SparkSession, tmp_path: Path
 ) -> None:
     own = ThreeDays.below(tmp_path, spark)
@@ -121,7 +121,7 @@ def test_the_exit_code_is_that_of_the_worst_day(codes: tuple[int, ...], worst: i
 
 
 @pytest.mark.parametrize("order", [(), ("--reversed",)])
-def test_a_day_that_fails_does_not_stop_the_others_and_each_is_told_with_its_reason(
+def test_a_failed_day_does_not_stop_the_others_and_each_failure_is_reported_with_its_reason(
     order: tuple[str, ...], exports: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for ds in (MONDAY, THURSDAY):
@@ -151,7 +151,7 @@ def test_a_day_that_fails_does_not_stop_the_others_and_each_is_told_with_its_rea
         assert "nameserver_routes.jsonl" in told[str(ds)]
 
 
-def test_several_clusters_are_computed_side_by_side_and_named(
+def test_several_clusters_are_computed_in_parallel_and_named(
     exports: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     spoiled = exports / CLUSTER / str(THURSDAY) / "nameserver_routes.jsonl"
@@ -221,7 +221,7 @@ def test_only_days_with_another_export_are_run_where_published_days_are_skipped(
 
 
 @pytest.mark.spark
-def test_a_report_that_cannot_be_written_is_told_and_the_day_stays_published(
+def test_a_report_that_cannot_be_written_is_reported_and_the_day_stays_published(
     sample_warehouse: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     warehouse = Warehouse.at(str(tmp_path / "warehouse"))

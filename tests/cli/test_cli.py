@@ -1,4 +1,4 @@
-"""What the command line says and with which code it ends: 0 done, 1 crash, 2 bad input or usage, 3 refused."""
+"""Output and exit codes of the command line: 0 done, 1 crash, 2 bad input or usage, 3 refused."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ COMMANDS = (
 
 
 @pytest.fixture(autouse=True)
-def _no_places_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_locations_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LEDGER_EXPORTS", "LEDGER_WAREHOUSE", "LEDGER_SETTINGS"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Return a small directory of envelopes that nobody has sealed."""
+    """Return a small unsealed directory of envelopes."""
     export = ExportBuilder(CLUSTER, DS)
     export.route("orders", {"a": 2})
     export.group("g", ["orders"], ["c1"], "a")
@@ -86,7 +86,7 @@ def words(text: str) -> str:
     return " ".join(text.replace("│", " ").split())
 
 
-def test_seal_writes_the_manifest_and_says_what_is_in_it(
+def test_seal_writes_the_manifest_and_prints_its_summary(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ledger("exports", "seal", str(directory)) == 0
@@ -115,7 +115,7 @@ def test_a_warehouse_that_cannot_be_written_is_refused_before_spark_starts(
     assert "verify" not in message
 
 
-def test_a_misspelt_cluster_is_answered_with_those_that_have_exports(
+def test_the_error_for_a_misspelt_cluster_lists_the_clusters_with_exports(
     sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path, cluster="shop-tset") == 2
@@ -153,7 +153,7 @@ def test_one_table_is_shown_by_its_name(tmp_path: Path, capsys: pytest.CaptureFi
     assert "did you mean publication?" in words(capsys.readouterr().err)
 
 
-def test_seal_refuses_what_is_malformed_by_file_and_line(
+def test_seal_refuses_malformed_lines_and_names_file_and_line(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with (directory / "nameserver_routes.jsonl").open("a", encoding="utf-8") as lines:
@@ -178,9 +178,7 @@ def test_a_sealed_directory_is_sealed_again_only_on_demand(
     assert "1 attachments" in capsys.readouterr().out
 
 
-def test_seal_can_be_told_the_cluster_and_the_day(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_seal_accepts_cluster_and_day_as_options(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ledger("exports", "seal", str(directory), "--cluster", "other") == 2
     assert "other" in capsys.readouterr().err
     assert ledger("exports", "seal", str(directory), "--ds", "2026-11-17") == 2
@@ -210,7 +208,7 @@ def add(directory: Path) -> str:
 
 
 @pytest.mark.parametrize("spoil", [truncate, change, remove, add], ids=lambda fault: fault.__name__)
-def test_an_export_that_is_not_as_it_was_sealed_is_refused_by_file_and_nothing_is_written(
+def test_an_export_changed_after_sealing_is_refused_with_the_files_name_and_nothing_is_written(
     sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: Callable[[Path], str]
 ) -> None:
     file_name = spoil(sealed)
@@ -279,7 +277,7 @@ def test_an_export_without_a_manifest_is_no_export(
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "", " x"])
-def test_a_name_that_can_be_no_cluster_is_refused(
+def test_an_invalid_cluster_name_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     assert run(tmp_path, cluster=name) == 2
@@ -301,9 +299,7 @@ def test_settings_are_read_before_anything_is_started(
 
 
 @pytest.mark.parametrize("ds", ["yesterday", "2026-13-45", "16.11.2026", "2026-11-16T00:00:00", ""])
-def test_a_day_that_is_none_is_a_usage_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], ds: str
-) -> None:
+def test_an_invalid_day_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str], ds: str) -> None:
     assert run(tmp_path, ds=ds) == 2
 
     told = words(capsys.readouterr().err)
@@ -324,7 +320,7 @@ def test_a_day_that_is_none_is_a_usage_error(
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_cannot_be_understood_is_a_usage_error_that_names_it(
+def test_invalid_arguments_are_usage_errors_that_name_the_argument(
     capsys: pytest.CaptureFixture[str], given: tuple[str, ...], named: str
 ) -> None:
     assert ledger(*given) == 2
@@ -333,7 +329,7 @@ def test_what_cannot_be_understood_is_a_usage_error_that_names_it(
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+def test_every_command_has_a_help_text(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
     assert ledger(*command, "--help") == 0
 
     shown = capsys.readouterr().out
@@ -355,7 +351,7 @@ def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("command", [("sql", "SELECT 1"), ("summary",)], ids=lambda words: words[0])
-def test_without_a_warehouse_there_is_nothing_to_ask(
+def test_queries_without_a_warehouse_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
     assert ledger(*command, "--warehouse", str(tmp_path / "none")) == 2
@@ -363,7 +359,9 @@ def test_without_a_warehouse_there_is_nothing_to_ask(
     assert f"There is no warehouse at {tmp_path / 'none'}: " in capsys.readouterr().err
 
 
-def test_a_published_warehouse_answers(shop_warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_published_warehouse_can_be_queried(
+    shop_warehouse: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     query = "SELECT DISTINCT consumer_group AS g FROM queue_assignment ORDER BY 1"
     assert ledger("sql", query, "--format", "json", "--warehouse", shop_warehouse) == 0
     assert [row["g"] for row in json.loads(capsys.readouterr().out)] == ["member-sync", "order-service"]
@@ -375,7 +373,7 @@ def test_a_published_warehouse_answers(shop_warehouse: str, capsys: pytest.Captu
     assert capsys.readouterr().out == ""
 
 
-def test_a_summary_reads_one_cluster_after_another_so_that_its_memory_does_not_grow_with_their_number(
+def test_a_summary_reads_one_cluster_at_a_time_to_limit_memory(
     shop_warehouse: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     read = []
@@ -404,7 +402,7 @@ def test_a_closed_standard_output_is_no_crash(
     assert not capsys.readouterr().err
 
 
-def test_the_place_of_the_warehouse_may_stand_in_the_environment(
+def test_the_warehouse_location_can_be_set_in_the_environment(
     shop_warehouse: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LEDGER_WAREHOUSE", shop_warehouse)
@@ -445,7 +443,7 @@ def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(
     assert "The gate refused the stage" in capsys.readouterr().err
 
 
-def test_a_stage_is_not_judged_by_another_export_or_other_strategy_settings_than_it_was_computed_from(
+def test_a_stage_is_evaluated_only_with_the_export_and_strategy_settings_of_its_build(
     staged: Day, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = tmp_path / "ledger.yaml"
@@ -522,7 +520,7 @@ def test_a_stage_without_a_build_says_what_to_do(
     )
 
 
-def test_stage_verify_says_that_the_export_is_whole(
+def test_stage_verify_confirms_a_complete_export(
     sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     day = Day(CLUSTER, DS, tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse")), None)
@@ -536,7 +534,7 @@ def test_stage_verify_says_that_the_export_is_whole(
     assert stage_command(day, "verify") == 2
 
 
-def test_a_cluster_that_the_settings_do_not_name_has_none(tmp_path: Path) -> None:
+def test_a_cluster_that_is_not_in_the_settings_has_no_group_settings(tmp_path: Path) -> None:
     path = tmp_path / "ledger.yaml"
     path.write_text("clusters: {other: {groups: {g: {strategy: AVG}}}}\n", encoding="utf-8")
     warehouse = Warehouse.at(str(tmp_path / "warehouse"))
@@ -546,7 +544,7 @@ def test_a_cluster_that_the_settings_do_not_name_has_none(tmp_path: Path) -> Non
     assert Day("shop", DS, tmp_path, warehouse, None).settings.groups == {}
 
 
-def test_without_set_up_a_build_says_so(
+def test_a_build_without_set_up_reports_it(
     sealed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)

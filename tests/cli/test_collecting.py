@@ -1,4 +1,4 @@
-"""`ledger exports collect` and `ledger exports prune` as a person uses them; a simulated cluster answers in the JVM's place."""
+"""CLI tests of `ledger exports collect` and `ledger exports prune`; a simulated cluster answers instead of the JVM."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BOTH = ("--nameserver=ns-1:9876", "--nameserver=ns-2:9876")
 
 
 @pytest.mark.usefixtures("clients")
-def test_todays_export_is_landed_sealed_and_summed_up(
+def test_todays_export_is_landed_sealed_and_summarized(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert collect(tmp_path, *BOTH) == 0
@@ -69,7 +69,7 @@ def test_todays_export_is_landed_sealed_and_summed_up(
         assert len(set(lines[-1].removeprefix(f"{part}: ").split(" of "))) == 1
 
 
-def test_what_did_not_answer_is_told(
+def test_sources_that_did_not_answer_are_reported(
     clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def mute(asked: Question) -> Answer | None:
@@ -82,7 +82,7 @@ def test_what_did_not_answer_is_told(
     assert "groups that only it knows were not asked for" in told
 
 
-def test_name_servers_of_the_command_line_come_before_those_of_the_settings(
+def test_name_servers_of_the_command_line_override_those_of_the_settings(
     clients: AdminClients, tmp_path: Path
 ) -> None:
     assert collect(tmp_path, settings(tmp_path, {"nameservers": ["ns-1:9876", "ns-2:9876"]})) == 0
@@ -105,7 +105,7 @@ def test_name_servers_of_the_command_line_come_before_those_of_the_settings(
     ],
     ids=str,
 )
-def test_what_cannot_be_collected_is_one_sentence_and_nobody_is_asked(
+def test_a_refused_collection_is_one_sentence_and_sends_no_request(
     clients: AdminClients,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -122,7 +122,7 @@ def test_what_cannot_be_collected_is_one_sentence_and_nobody_is_asked(
     assert not (tmp_path / "exports" / "c").exists()
 
 
-def test_credentials_of_the_environment_are_taken_out_of_it(
+def test_credentials_are_removed_from_the_environment(
     clients: AdminClients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEDGER_ROCKETMQ_ACCESS_KEY", "me")
@@ -144,7 +144,7 @@ def test_credentials_come_as_a_line_of_json(
     assert {name: getattr(credentials, name) for name in given} == given
 
 
-def test_credentials_that_are_no_json_are_not_repeated(
+def test_credentials_that_are_not_json_are_not_echoed(
     clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("me:s3cret\n"))
@@ -161,7 +161,7 @@ def test_credentials_that_are_no_json_are_not_repeated(
     ],
     ids=["the JVM ends", "nobody answers"],
 )
-def test_what_may_go_better_next_time_ends_with_1_and_leaves_nothing(
+def test_a_transient_failure_exits_with_1_and_leaves_no_export(
     clients: AdminClients,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -179,7 +179,7 @@ def test_what_may_go_better_next_time_ends_with_1_and_leaves_nothing(
     assert list((tmp_path / "exports" / "c").iterdir()) == []
 
 
-def test_a_person_at_a_terminal_sees_a_bar_for_each_part(
+def test_a_terminal_shows_a_progress_bar_for_each_part(
     clients: AdminClients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = io.StringIO()
@@ -192,7 +192,7 @@ def test_a_person_at_a_terminal_sees_a_bar_for_each_part(
     assert len(clients.started) == 1
 
 
-def test_a_good_export_is_not_collected_again_and_nobody_is_asked(
+def test_a_complete_export_is_not_collected_again_and_no_request_is_sent(
     clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert collect(tmp_path, *BOTH) == 0
@@ -222,7 +222,7 @@ def mute(cluster: SimulatedCluster, *addresses: str) -> None:
     cluster.instead = lambda asked: silence() if asked.address in addresses else None
 
 
-def test_a_further_attempt_asks_what_the_first_one_lacks(
+def test_a_retry_requests_what_the_first_attempt_lacks(
     clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mute(clients.cluster, MUTE)
@@ -254,7 +254,7 @@ def test_a_further_attempt_asks_what_the_first_one_lacks(
     assert collect(tmp_path, *BOTH) == 2
 
 
-def test_an_answer_of_an_earlier_attempt_outlives_a_failure_of_a_later_one(
+def test_an_answer_of_an_earlier_attempt_is_kept_if_a_later_attempt_fails(
     clients: AdminClients, tmp_path: Path
 ) -> None:
     mute(clients.cluster, MUTE)
@@ -269,7 +269,7 @@ def test_an_answer_of_an_earlier_attempt_outlives_a_failure_of_a_later_one(
     assert of["10.0.0.2:10911", "biller"] == (1, True)
 
 
-def test_an_attempt_that_brings_nothing_leaves_the_export_as_it_was(
+def test_an_attempt_without_new_answers_leaves_the_export_unchanged(
     clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mute(clients.cluster, MUTE)
@@ -281,9 +281,7 @@ def test_an_attempt_that_brings_nothing_leaves_the_export_as_it_was(
     assert [path.name for path in directory(tmp_path).parent.iterdir()] == [f"{TODAY}"]
 
 
-def test_an_attempt_that_breaks_off_leaves_the_export_as_it_was(
-    clients: AdminClients, tmp_path: Path
-) -> None:
+def test_an_interrupted_attempt_leaves_the_export_unchanged(clients: AdminClients, tmp_path: Path) -> None:
     mute(clients.cluster, MUTE)
     assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 4
     before = content(tmp_path)
@@ -299,7 +297,7 @@ def test_an_attempt_that_breaks_off_leaves_the_export_as_it_was(
     verify(directory(tmp_path))
 
 
-def test_a_failed_capture_is_asked_anew_as_a_whole(clients: AdminClients, tmp_path: Path) -> None:
+def test_a_failed_capture_is_repeated_as_a_whole(clients: AdminClients, tmp_path: Path) -> None:
     strict = settings(tmp_path, {**QUICK, "quality": {"degraded_above": 0.1, "failed_above": 0.2}})
     mute(clients.cluster, MUTE)
     assert collect(tmp_path, *BOTH, strict) == 5
@@ -311,9 +309,7 @@ def test_a_failed_capture_is_asked_anew_as_a_whole(clients: AdminClients, tmp_pa
     assert {line["attempt"] for line in lines(tmp_path, "broker_config")} == {2}
 
 
-def test_an_export_that_says_nothing_of_its_quality_is_not_replaced(
-    clients: AdminClients, tmp_path: Path
-) -> None:
+def test_an_export_without_a_recorded_quality_is_not_replaced(clients: AdminClients, tmp_path: Path) -> None:
     mute(clients.cluster, MUTE)
     assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 4
     (directory(tmp_path) / "capture_attempts.jsonl").unlink()
@@ -323,7 +319,7 @@ def test_an_export_that_says_nothing_of_its_quality_is_not_replaced(
     assert len(clients.started) == 1
 
 
-def test_offset_files_of_the_first_attempt_stay_beside_the_last_offsets_of_queues_that_it_brought(
+def test_offset_files_of_the_first_attempt_are_kept_with_the_queue_offsets_of_that_attempt(
     clients: AdminClients, tmp_path: Path, drop: Path
 ) -> None:
     mute(clients.cluster, MUTE)
@@ -365,14 +361,14 @@ def test_offset_files_are_landed_before_the_cluster_is_asked(
 
 
 @pytest.mark.usefixtures("clients")
-def test_the_limit_of_an_offset_file_is_that_of_the_settings(tmp_path: Path, drop: Path) -> None:
+def test_the_size_limit_of_offset_files_comes_from_the_settings(tmp_path: Path, drop: Path) -> None:
     limited = settings(tmp_path, {"offset_files": str(drop), "offset_file_limit_bytes": 19})
     assert collect(tmp_path, *BOTH, limited) == 0
     (line,) = of_offset_files(tmp_path)
     assert line["error"]["message"] == "offsets.json has 20 bytes, and the limit is 19"
 
 
-def test_a_drop_folder_that_is_not_there_is_refused_if_a_person_gives_it_and_unknown_if_it_is_configured(
+def test_a_missing_drop_folder_is_refused_as_an_option_and_unknown_as_a_setting(
     clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert collect(tmp_path, *BOTH, f"--offset-files={tmp_path / 'gone'}") == 2
@@ -386,7 +382,7 @@ def test_a_drop_folder_that_is_not_there_is_refused_if_a_person_gives_it_and_unk
     assert "the drop folder cannot be opened" in capsys.readouterr().err
 
 
-def test_jars_that_are_not_where_they_should_be_are_one_sentence(
+def test_missing_jars_are_reported_in_one_sentence(
     clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEDGER_COLLECTOR_JARS", str(tmp_path / "nowhere"))
@@ -407,15 +403,13 @@ class TestPruning:
     def left(self, exports: Path) -> int:
         return len(list((exports / "c").iterdir()))
 
-    def test_by_default_it_only_says_what_would_go(
-        self, exports: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_the_default_is_a_dry_run(self, exports: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert ledger("exports", "prune", f"--exports={exports}", "--cluster=c", "--keep-days=30") == 0
         oldest = exports / "c" / f"{TODAY - timedelta(days=40)}"
         assert capsys.readouterr().out == f"{oldest} would be removed; nothing is without --apply.\n"
         assert self.left(exports) == 3
 
-    def test_applied_it_removes_what_the_settings_do_not_keep(
+    def test_apply_removes_what_the_settings_do_not_keep(
         self, exports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         kept = settings(tmp_path, {"retention": {"keep_days": 5}})
@@ -427,7 +421,7 @@ class TestPruning:
         assert ledger("exports", "prune", f"--exports={exports}", kept, "--apply") == 0
         assert capsys.readouterr().out == "c has no export of 5 or more days ago.\n"
 
-    def test_without_a_number_of_days_nothing_goes(
+    def test_without_a_retention_period_nothing_is_removed(
         self, exports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert ledger("exports", "prune", f"--exports={exports}", settings(tmp_path, {}), "--apply") == 2

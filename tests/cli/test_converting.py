@@ -1,4 +1,4 @@
-"""`ledger exports import`, from the script that asks to the owners that the ledger computes."""
+"""`ledger exports import`, from the script that collects the texts to the owners that the ledger computes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def converted(tmp_path: Path, *words: str, ds: str = "2026-11-21") -> int:
 
 
 class TestTheCommand:
-    def test_says_what_it_made_and_what_the_sources_do_not_say(
+    def test_reports_what_was_written_and_what_the_sources_lack(
         self, tmp_path: Path, texts: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         brokers = lay_out("5.5.0", "broker_files", tmp_path / "brokers")
@@ -56,7 +56,7 @@ class TestTheCommand:
         assert "`exportMetadata -t` leaves out system topics" in said.err
         assert ledger("exports", "verify", str(directory)) == 0
 
-    def test_offset_files_are_of_the_time_of_the_last_source(
+    def test_offset_files_get_the_time_of_the_last_source(
         self, tmp_path: Path, texts: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         group = tmp_path / "drop" / "10.1.1.21" / "10.1.1.21@DEFAULT" / "prices"
@@ -71,7 +71,7 @@ class TestTheCommand:
         assert landed["captured_at"] == failed["captured_at"] == manifest["last_captured_at"]
         assert (directory / landed["path"]).read_bytes() == b"{}"
 
-    def test_a_name_of_a_file_sends_nothing_to_the_terminal(
+    def test_control_characters_of_a_file_name_do_not_reach_the_terminal(
         self, tmp_path: Path, texts: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         (texts / "a\n\x1b[31m\u202e.txt").write_text("hello\n")
@@ -80,7 +80,7 @@ class TestTheCommand:
         assert "notice: a\\n\\x1b[31m\\u202e.txt: no text of mqadmin" in said
         assert said.replace("\n", "").isprintable()
 
-    def test_refuses_a_second_time_in_one_sentence(
+    def test_a_second_import_is_refused_in_one_sentence(
         self, tmp_path: Path, texts: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert converted(tmp_path, "--mqadmin", str(texts)) == 0
@@ -137,7 +137,7 @@ class TestTheScript:
                 answers[json.dumps(words)] = "\n".join(lines[command.line_number : end]).rstrip("\n") + "\n"
         return answers
 
-    def test_asks_all_that_an_export_is_made_of(self, tmp_path: Path, texts: Path) -> None:
+    def test_the_script_collects_everything_that_an_export_needs(self, tmp_path: Path, texts: Path) -> None:
         (script,) = re.findall(r"^```bash\n(.*?)^```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
         convert(tmp_path / "recorded", "shop", DS, Sources(texts=[texts], captured_at=NOON))
         answers = tmp_path / "answers.json"
@@ -219,7 +219,7 @@ def of_groups(rows: list[Row], groups: set[str]) -> set[str]:
 @pytest.mark.spark
 @pytest.mark.e2e
 @pytest.mark.nightly
-def test_owners_are_those_of_the_admin_api_where_the_texts_say_enough_and_unknown_elsewhere(
+def test_owners_equal_those_of_the_admin_api_or_are_unknown_if_the_texts_are_incomplete(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     with ExportWriter(tmp_path / "api", "shop", DS) as writer:

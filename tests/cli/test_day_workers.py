@@ -1,4 +1,4 @@
-"""Days that one Spark application computes one after another are the days that each alone would be."""
+"""Days that one Spark application computes in sequence equal days that are computed alone."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def land_again(export: Path) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.spark
-def test_days_of_a_batch_with_a_bad_export_and_a_killed_worker_are_published_as_alone(
+def test_days_of_a_batch_with_a_bad_export_and_a_killed_worker_equal_days_computed_alone(
     tmp_path: Path, sample_warehouse: Warehouse
 ) -> None:
     batch = Batch(tmp_path)
@@ -118,7 +118,7 @@ def test_days_of_a_batch_with_a_bad_export_and_a_killed_worker_are_published_as_
 @pytest.mark.e2e
 @pytest.mark.nightly
 @pytest.mark.spark
-def test_a_day_that_changes_while_it_is_read_fails_alone_and_a_worker_is_replaced_at_its_limit(
+def test_an_export_that_changes_during_the_read_fails_only_its_day_and_workers_have_a_limit(
     tmp_path: Path, sample_warehouse: Warehouse
 ) -> None:
     batch = Batch(tmp_path)
@@ -151,7 +151,7 @@ def test_a_day_that_changes_while_it_is_read_fails_alone_and_a_worker_is_replace
     ]
 
 
-def test_a_worker_ends_when_its_asker_is_gone(tmp_path: Path) -> None:
+def test_a_worker_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
     batch = Batch(tmp_path)
     spoil(batch.exports / CLUSTER / str(MONDAY))
     with batch.worker as worker:
@@ -218,7 +218,7 @@ def test_ctrl_c_ends_a_backfill_with_its_worker_and_jvm(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_nothing_of_a_day_stays_in_its_session(spark: SparkSession, sample_warehouse: Warehouse) -> None:
+def test_a_day_leaves_nothing_in_the_spark_session(spark: SparkSession, sample_warehouse: Warehouse) -> None:
     del sample_warehouse  # Three days were computed.
     views = [row["viewName"] for row in spark.sql("SHOW VIEWS").collect() if row["isTemporary"]]
     assert [name for name in views if name.startswith(("silver_", "gold_", "baseline_"))] == []
@@ -260,7 +260,7 @@ def test_a_worker_is_replaced_at_its_limits(
     ],
     ids=["all", "days", "bytes side by side", "bytes", "a day of that size"],
 )
-def test_days_are_announced_as_far_as_they_are_computed_side_by_side(
+def test_only_days_that_are_computed_in_parallel_are_announced(
     tmp_path: Path, limits: WorkerLimits, sizes: tuple[int, ...], last: date | None
 ) -> None:
     batch = Batch(tmp_path)
@@ -276,7 +276,7 @@ def test_days_are_announced_as_far_as_they_are_computed_side_by_side(
         assert announced == [f"{count} days are computed side by side, to {CLUSTER} {last}."]
 
 
-def test_a_name_from_a_cluster_does_not_pass_for_a_record() -> None:
+def test_a_cluster_name_cannot_be_mistaken_for_a_protocol_record() -> None:
     channel = StringIO()
     forged = f"\n{RECORD_MARK}{{}}\n"
 

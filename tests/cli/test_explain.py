@@ -1,4 +1,4 @@
-"""`ledger explain`: a person on call sees one group on one screen."""
+"""`ledger explain` shows one group on one screen."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_an_earlier_day_is_shown_without_the_days_after_it(shop_warehouse: str) 
         ),
     ],
 )
-def test_what_does_not_exist_is_named_with_what_does(
+def test_an_unknown_name_is_reported_with_the_known_ones(
     arguments: list[str],
     sentence: str,
     shop_warehouse: str,

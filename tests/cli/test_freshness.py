@@ -64,7 +64,7 @@ def test_a_cluster_of_the_settings_that_was_never_published_is_too_old_for_every
     assert lines[-1] == "Too old, or never published: silent."
 
 
-def test_a_warehouse_that_is_not_there_yet_is_stale(tmp_path: Path, settings: Path) -> None:
+def test_a_missing_warehouse_is_stale(tmp_path: Path, settings: Path) -> None:
     assert run(str(tmp_path / "none"), f"--settings={settings}", "--max-age=26h")[0] == 6
     assert run(str(tmp_path / "none"), "--max-age=26h")[0] == 6
 
@@ -83,5 +83,5 @@ def test_ages_have_units(text: str, age: timedelta) -> None:
 
 
 @pytest.mark.parametrize("text", ["26", "h", "1.5h", "-1h", "26 h"])
-def test_an_age_of_another_form_is_a_usage_error(shop_warehouse: str, text: str) -> None:
+def test_a_malformed_age_is_a_usage_error(shop_warehouse: str, text: str) -> None:
     assert run(shop_warehouse, f"--max-age={text}")[0] == 2

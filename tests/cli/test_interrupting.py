@@ -78,7 +78,7 @@ def test_ctrl_c_ends_a_query_at_once(shop_warehouse: str, query: str, options: t
 
 
 @pytest.mark.parametrize("query", [ENDLESS, UNINTERRUPTIBLE], ids=["endless", "one_call"])
-def test_a_query_is_ended_after_its_time_whether_it_stops_or_not(shop_warehouse: str, query: str) -> None:
+def test_a_query_is_ended_at_its_time_limit_even_if_it_does_not_stop(shop_warehouse: str, query: str) -> None:
     process = started("sql", query, f"--warehouse={shop_warehouse}", "--timeout-seconds=0.5")
     err = last_words(process)
     assert process.returncode == 2
@@ -99,7 +99,7 @@ def test_a_query_has_a_time_limit_that_can_be_changed_or_switched_off(
     assert ledger("sql", "SELECT 1", f"--warehouse={shop_warehouse}", "--timeout-seconds=-1") == 2
 
 
-def test_any_command_tells_in_a_line_that_it_was_interrupted(
+def test_an_interrupted_command_reports_it_in_one_line(
     shop_warehouse: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
@@ -110,9 +110,7 @@ def test_any_command_tells_in_a_line_that_it_was_interrupted(
     assert capsys.readouterr().err == f"{INTERRUPTED_SENTENCE}\n"
 
 
-def test_errors_show_control_characters_and_do_not_obey_them(
-    shop_warehouse: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_escape_control_characters(shop_warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:
     place = f"--warehouse={shop_warehouse}"
     for query in (
         'FROM "a\x1b[2Jb\u202e"',
@@ -126,7 +124,7 @@ def test_errors_show_control_characters_and_do_not_obey_them(
     assert capsys.readouterr().err.removesuffix("\n").isprintable()
 
 
-def test_a_query_leaves_the_signal_as_it_was(shop_warehouse: str) -> None:
+def test_a_query_restores_the_signal_handler(shop_warehouse: str) -> None:
     before = signal.getsignal(signal.SIGINT)
     assert ledger("sql", "SELECT 1", f"--warehouse={shop_warehouse}") == 0
     assert signal.getsignal(signal.SIGINT) is before

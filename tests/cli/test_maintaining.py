@@ -1,4 +1,4 @@
-"""`ledger maintain` says what it would do, and does it when told."""
+"""`ledger maintain` prints what it would do, and does it with `--apply`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def maintain(warehouse: Warehouse, *options: str) -> list[str]:
     return ended.output.splitlines()
 
 
-def test_it_only_says_what_would_go_until_it_is_told_to_do_it(warehouse: Warehouse) -> None:
+def test_the_default_is_a_dry_run(warehouse: Warehouse) -> None:
     assert maintain(warehouse, "--apply") == ["There is nothing to do.", VERIFIED]
     stage = Path(warehouse.attempts("shop", MONDAY))
     long_ago = (datetime.now(UTC) - timedelta(days=15)).timestamp()
@@ -55,7 +55,7 @@ def test_it_only_says_what_would_go_until_it_is_told_to_do_it(warehouse: Warehou
     assert not stage.exists()
 
 
-def test_the_settings_say_how_long_things_are_kept(warehouse: Warehouse, tmp_path: Path) -> None:
+def test_the_settings_define_the_retention_periods(warehouse: Warehouse, tmp_path: Path) -> None:
     settings = tmp_path / "ledger.yaml"
     settings.write_text("maintenance: {staging_retention_days: 40}\n")
     stage = Path(warehouse.attempts("shop", MONDAY))
@@ -89,7 +89,7 @@ def overwrite_monday(warehouse: Warehouse) -> None:
     pq.write_table(rows.set_column(rows.schema.get_field_index("client_id"), "client_id", clients), data)
 
 
-def test_published_rows_that_are_not_what_was_published_fail_the_maintenance(warehouse: Warehouse) -> None:
+def test_published_rows_that_changed_after_publication_fail_the_maintenance(warehouse: Warehouse) -> None:
     overwrite_monday(warehouse)
 
     ended = CliRunner().invoke(app, ["maintain", "--warehouse", warehouse.root])
@@ -98,7 +98,7 @@ def test_published_rows_that_are_not_what_was_published_fail_the_maintenance(war
     assert "gold.queue_assignment" in str(ended.exception)
 
 
-def test_each_date_verifies_other_days_and_the_same_date_the_same() -> None:
+def test_days_to_verify_depend_only_on_the_date() -> None:
     days = [PublishedDay("shop", date(2026, 1, 1) + timedelta(days=number)) for number in range(100)]
     dates = [date(2026, 11, number) for number in range(1, 11)]
 
@@ -123,7 +123,7 @@ class TestVerify:
         assert isinstance(ended.exception, QueryError)
         assert "shop 2026-11-16 gold.queue_assignment" in str(ended.exception)
 
-    def test_a_day_that_is_not_published_is_a_sentence(self, warehouse: Warehouse) -> None:
+    def test_a_day_that_is_not_published_is_reported_in_one_sentence(self, warehouse: Warehouse) -> None:
         words = ["verify", "--cluster", "shop", "--ds", "2026-11-20", "--warehouse", warehouse.root]
         ended = CliRunner().invoke(app, words)
         assert "has no published day of shop 2026-11-20" in str(ended.exception)

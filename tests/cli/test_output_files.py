@@ -19,7 +19,7 @@ def write(output: Path, text: str = "new") -> None:
         draft.write_text(text, encoding="utf-8")
 
 
-def test_a_file_is_replaced_and_no_draft_stays(tmp_path: Path) -> None:
+def test_a_file_is_replaced_and_no_draft_remains(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("old", encoding="utf-8")
 
     write(tmp_path / "page.html")
@@ -29,7 +29,7 @@ def test_a_file_is_replaced_and_no_draft_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "folder", "folder/.."])
-def test_a_folder_is_refused_by_its_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_refused_and_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)
 
@@ -61,7 +61,7 @@ def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_the_longest_name_of_a_file_system_has_a_draft(tmp_path: Path) -> None:
+def test_a_file_name_of_maximum_length_can_be_written(tmp_path: Path) -> None:
     write(tmp_path / ("é" * 127))
 
     assert (tmp_path / ("é" * 127)).read_text(encoding="utf-8") == "new"
@@ -76,7 +76,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text(encoding="utf-8") == "new"
 
 
-def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+def test_a_special_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     # As `--output /dev/stdout`: root, as in most containers, may replace a device or the link to one.
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -34,7 +34,7 @@ def ledger(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", ["", "gold"])
-def test_a_warehouse_that_may_not_be_read_is_there(name: str, tmp_path: Path) -> None:
+def test_an_unreadable_warehouse_is_not_reported_as_missing(name: str, tmp_path: Path) -> None:
     (tmp_path / "warehouse" / "gold").mkdir(parents=True)
     closed = tmp_path / "warehouse" / name
     closed.chmod(0)
@@ -47,7 +47,7 @@ def test_a_warehouse_that_may_not_be_read_is_there(name: str, tmp_path: Path) ->
     assert f"{closed} cannot be read: Permission denied." in ended.stderr
 
 
-def test_a_folder_of_sources_that_may_not_be_read_is_no_empty_one(tmp_path: Path) -> None:
+def test_an_unreadable_source_folder_is_not_treated_as_empty(tmp_path: Path) -> None:
     texts = lay_out("5.5.0", "mqadmin", tmp_path / "texts")
     (texts / "more").mkdir()
     (texts / "more").chmod(0)

@@ -1,4 +1,4 @@
-"""What a build logs while it is at work."""
+"""Progress that a build logs."""
 
 from __future__ import annotations
 

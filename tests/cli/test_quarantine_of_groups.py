@@ -1,4 +1,4 @@
-"""Days with a fault planted in one group's assignment are published without that group, where the settings want it so.
+"""Days with a fault in one group's assignment are published without that group if the settings allow it.
 
 The fault is one of the code: a second owner, who is not even connected, of the group's first queue by each strategy.
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.nightly]
 
 
-def test_the_day_is_published_without_the_group_which_is_listed_with_what_it_breaks(
+def test_the_day_is_published_without_the_group_which_is_listed_with_its_violations(
     three_days: ThreeDays,
 ) -> None:
     assert asked(three_days.warehouse, "SELECT ds, gate_verdict FROM publication ORDER BY ds") == [
@@ -67,7 +67,7 @@ def test_the_day_is_published_without_the_group_which_is_listed_with_what_it_bre
     assert {row[:2] for row in listed} == {(TUESDAY, BAD)}
 
 
-def test_the_days_around_it_invent_no_change(three_days: ThreeDays) -> None:
+def test_adjacent_days_show_no_false_changes(three_days: ThreeDays) -> None:
     states = asked(
         three_days.warehouse,
         "SELECT DISTINCT ds, consumer_group, state FROM assignment_churn WHERE is_effective",
@@ -84,7 +84,7 @@ def test_the_days_around_it_invent_no_change(three_days: ThreeDays) -> None:
     assert compared == [(THURSDAY, "failed", ["group gone"])]
 
 
-def test_gate_show_tells_who_is_left_out_and_what_to_do(
+def test_gate_show_lists_quarantined_groups_and_what_to_do(
     three_days: ThreeDays, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = f"--warehouse={three_days.warehouse.root}"
@@ -97,7 +97,7 @@ def test_gate_show_tells_who_is_left_out_and_what_to_do(
     assert "what to do: The ledger may be wrong about this group" in told
 
 
-def test_the_same_day_again_changes_no_row(three_days: ThreeDays, tmp_path: Path) -> None:
+def test_a_rerun_of_the_day_changes_no_row(three_days: ThreeDays, tmp_path: Path) -> None:
     own = replace(three_days, warehouse=Warehouse.at(str(tmp_path / "warehouse")))
     shutil.copytree(three_days.warehouse.root, own.warehouse.root)
     before = published_state(own.warehouse)
@@ -118,7 +118,7 @@ def refusal(day: Day, settings: str) -> str:
 
 @pytest.fixture
 def tuesday(three_days: ThreeDays, tmp_path: Path) -> Day:
-    """Return Tuesday's stage alone, with settings of its own."""
+    """Return Tuesday's stage alone, with its own settings."""
     return replace(
         copy_stage(three_days.day(TUESDAY), tmp_path / "warehouse"), settings_file=tmp_path / "own.yaml"
     )
@@ -131,7 +131,7 @@ def test_without_the_setting_the_whole_day_is_refused(tuesday: Day) -> None:
     assert "left out" not in said
 
 
-def test_a_waiver_keeps_the_group_in_without_another_build(tuesday: Day) -> None:
+def test_a_waiver_readmits_the_group_without_another_build(tuesday: Day) -> None:
     waived = "".join(
         f"{{expectation: {name}, expires_on: 2026-12-01, approved_by: ana, reason: known}}, "
         for name in {row["expectation_id"] for row in quarantined(tuesday)}
@@ -151,14 +151,14 @@ def quarantined(day: Day) -> list[dict[str, Any]]:
     return judged.quarantined
 
 
-def test_more_groups_than_are_allowed_are_the_days_fault(tuesday: Day) -> None:
+def test_more_violating_groups_than_allowed_refuse_the_whole_day(tuesday: Day) -> None:
     said = refusal(tuesday, QUARANTINE % ", limits: {quarantined_group.count_within_limit: 0.1}")
 
     assert "note: no group is quarantined, because without it's -- " in said
     assert "the day fails quarantined_group.count_within_limit" in said
 
 
-def test_other_groups_than_the_build_knew_of_are_a_sentence(tuesday: Day, three_days: ThreeDays) -> None:
+def test_groups_that_the_build_did_not_know_are_one_sentence(tuesday: Day, three_days: ThreeDays) -> None:
     kinds = asked(
         three_days.warehouse, "SELECT DISTINCT ds, kind FROM finding WHERE consumer_group = 'orders-a'"
     )
@@ -172,7 +172,7 @@ def test_other_groups_than_the_build_knew_of_are_a_sentence(tuesday: Day, three_
     assert "which alone refuse it under the current settings: build it again" in said
 
 
-def test_a_fault_that_is_no_groups_refuses_the_whole_day(
+def test_a_violation_without_a_group_refuses_the_whole_day(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = ThreeDays.below(tmp_path, spark)

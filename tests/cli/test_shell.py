@@ -85,7 +85,7 @@ def shell(shop_warehouse: str, tmp_path: Path) -> Iterator[Shell]:
         assert started.end() == 0
 
 
-def test_a_statement_over_two_lines_is_answered_and_an_error_leaves_the_shell(shell: Shell) -> None:
+def test_a_statement_over_two_lines_is_answered_and_an_error_does_not_end_the_shell(shell: Shell) -> None:
     shell.write("SELECT count(*) + 41 AS answer\n")
     shell.read_until("...> ")
     shell.write("FROM latest.publication WHERE cluster = 'shop-prod';\n")
@@ -190,7 +190,7 @@ class TestOutput:
         assert kept.read_text() == "before"
         assert list(tmp_path.iterdir()) == [kept]
 
-    def test_a_question_can_be_written_too(self, shop_warehouse: str, tmp_path: Path) -> None:
+    def test_the_answer_to_a_question_can_be_written_too(self, shop_warehouse: str, tmp_path: Path) -> None:
         output = tmp_path / "findings.parquet"
         arguments = ["ask", "open_findings", "--warehouse", shop_warehouse, "--output", str(output)]
         assert CliRunner().invoke(app, arguments, catch_exceptions=False).exit_code == 0

@@ -57,7 +57,7 @@ def on_terminal(warehouse: str, text: str, width: int, monkeypatch: pytest.Monke
 
 
 class TestCsv:
-    def test_it_is_read_back_by_any_reader(self, written: Written) -> None:
+    def test_output_can_be_parsed_by_any_reader(self, written: Written) -> None:
         text = written(
             """SELECT 'a,b' AS c, 'say "x"' AS q, E'two\\nlines' AS l, 1.5 AS d, true AS b""", "csv"
         )
@@ -72,7 +72,7 @@ class TestCsv:
         assert written("SELECT 1 AS a, NULL AS n, '' AS e, 2 AS z", "csv") == 'a,n,e,z\r\n1,,"",2\r\n'
 
     @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\uff1d"])
-    def test_a_name_that_a_spreadsheet_would_run_is_text(self, start: str, written: Written) -> None:
+    def test_a_name_that_looks_like_a_formula_is_text(self, start: str, written: Written) -> None:
         text = written(f"SELECT '{start}HYPERLINK(1)' AS name", "csv")
 
         _, (cell,) = csv.reader(io.StringIO(text, newline=""))
@@ -90,7 +90,7 @@ class TestCsv:
 
 
 class TestJson:
-    def test_values_keep_their_kind_and_their_digits(self, written: Written) -> None:
+    def test_values_keep_their_type_and_their_digits(self, written: Written) -> None:
         text = written(
             """SELECT 9223372036854775807 AS big, sum(9223372036854775807) AS bigger, 0.1 AS decimal_number,
             DATE '2026-11-17' AS day, TIMESTAMPTZ '2026-11-17 01:54:43.659+00' AS moment, NULL AS missing,
@@ -127,10 +127,10 @@ class TestJson:
             {"a": 1, "a_2": 2, "a_2_2": 3}
         ]
 
-    def test_no_rows_is_an_empty_array(self, written: Written) -> None:
+    def test_an_empty_result_is_an_empty_array(self, written: Written) -> None:
         assert json.loads(written("SELECT 1 WHERE false", "json")) == []
 
-    def test_letters_stay_letters_and_control_characters_are_escaped(self, written: Written) -> None:
+    def test_letters_are_unchanged_and_control_characters_are_escaped(self, written: Written) -> None:
         text = written("SELECT '订单' || chr(27) || '[2J' || chr(155) || chr(8238) AS name", "json")
 
         assert "订单\\u001b[2J\\u009b\\u202e" in text
@@ -138,7 +138,7 @@ class TestJson:
 
 
 class TestTable:
-    def test_beside_a_terminal_values_are_whole(self, written: Written) -> None:
+    def test_output_without_a_terminal_has_whole_values(self, written: Written) -> None:
         text = written("SELECT repeat('x', 500) AS long, 1 AS n", "table")
 
         assert "x" * 500 in text
@@ -159,12 +159,12 @@ class TestTable:
 
         assert lines[2:4] == ["订单  1", "abcd  2"]
 
-    def test_a_line_break_in_a_name_makes_no_line(self, written: Written) -> None:
+    def test_a_line_break_in_a_name_does_not_break_the_line(self, written: Written) -> None:
         lines = written("SELECT E'a\\nforged row' AS name", "table").splitlines()
 
         assert lines[2] == "a\\nforged row"
 
-    def test_an_answer_too_large_to_be_aligned_is_refused_before_it_fills_the_memory(
+    def test_a_result_too_large_to_be_aligned_is_refused_before_it_fills_the_memory(
         self, written: Written, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(result_formats, "_MOST_ALIGNED_BYTES", 100_000)
@@ -177,7 +177,7 @@ class TestTable:
         assert len(written("EXPLAIN SELECT 1", "table").splitlines()) > 4
 
     @pytest.mark.parametrize("width", [40, 80, 200])
-    def test_no_word_is_folded_where_a_line_for_each_value_has_room_for_it(
+    def test_words_are_not_wrapped_if_one_line_per_value_has_room_for_them(
         self, width: int, shop_warehouse: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         words = [f"{letter * 20} {letter * 12}" for letter in "abcdefg"]
@@ -187,7 +187,7 @@ class TestTable:
         assert ("row 1" in shown) == (width < 200)
 
     @pytest.mark.parametrize("width", [18, 200])
-    def test_markup_and_control_sequences_in_a_name_do_nothing_on_a_terminal(
+    def test_markup_and_control_sequences_in_a_name_have_no_effect_on_a_terminal(
         self, width: int, shop_warehouse: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         name = "[red]x[/red]:boom:"
@@ -218,7 +218,7 @@ class TestTable:
 
         assert (text.count("x"), text.count("y"), "…" in text) == (300, 300, False)
 
-    def test_a_terminal_gets_the_first_rows_and_is_told_of_the_rest(
+    def test_a_terminal_gets_the_first_rows_and_a_hint_that_there_are_more(
         self, shop_warehouse: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         text = on_terminal(shop_warehouse, f"FROM range({TERMINAL_ROW_LIMIT + 1})", 80, monkeypatch)

@@ -1,4 +1,4 @@
-"""How much memory and disk `ledger sql` takes at most, whatever it is asked; each query in a process of its own."""
+"""Memory and disk limits of `ledger sql` for any query; each query runs in its own process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ finally:
         "SELECT hash(a.range, b.range) AS h, count(*) FROM range(100000) AS a, range(100000) AS b GROUP BY h",
     ],
 )
-def test_a_query_that_wants_too_much_is_told_so(text: str, shop_warehouse: str, tmp_path: Path) -> None:
+def test_a_query_that_exceeds_its_limits_fails_with_a_clear_message(
+    text: str, shop_warehouse: str, tmp_path: Path
+) -> None:
     done = subprocess.run(
         [
             sys.executable,

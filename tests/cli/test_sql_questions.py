@@ -1,4 +1,4 @@
-"""Every question of sql/questions can be asked as it stands, and answers what its first line asks."""
+"""Every query in sql/questions runs as it is and answers the question in its first line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_question_finds_what_the_sample_has_for_it(path: Path, shop_warehouse:
 
 
 @pytest.mark.parametrize("path", QUESTIONS, ids=lambda path: path.stem)
-def test_a_question_begins_with_the_question_and_says_what_a_row_is(path: Path) -> None:
+def test_a_file_begins_with_the_question_and_the_meaning_of_a_row(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
 
     assert text.startswith("-- ")
@@ -44,11 +44,11 @@ def test_the_guide_lists_every_question() -> None:
 
 
 @pytest.mark.parametrize("name", views())
-def test_a_view_begins_with_what_a_row_is(name: str) -> None:
+def test_a_view_begins_with_the_meaning_of_a_row(name: str) -> None:
     assert views()[name].startswith("-- One row per")
 
 
-def test_who_owned_this_queue_since_when(shop_warehouse: str) -> None:
+def test_owners_of_a_queue_have_their_first_day(shop_warehouse: str) -> None:
     newest, before = (
         row
         for row in answer(shop_warehouse, "queue_history")
@@ -77,7 +77,7 @@ def test_a_queue_whose_members_are_unknown_is_not_called_unowned(shop_warehouse:
     ]
 
 
-def test_a_stranger_that_holds_a_queue_is_told_with_the_owner_who_should(shop_warehouse: str) -> None:
+def test_an_unexpected_owner_is_shown_with_the_expected_one(shop_warehouse: str) -> None:
     rows = [row for row in answer(shop_warehouse, "unexpected_owners") if row["cluster"] == "shop-prod"]
 
     assert [(row["queue_id"], row["expected_owners"], row["unexpected_owners"]) for row in rows] == [
@@ -85,7 +85,7 @@ def test_a_stranger_that_holds_a_queue_is_told_with_the_owner_who_should(shop_wa
     ]
 
 
-def test_what_is_not_as_it_should_be_stands_with_its_cause_and_the_worst_first(shop_warehouse: str) -> None:
+def test_mismatches_have_their_cause_and_are_sorted_by_severity(shop_warehouse: str) -> None:
     rows = [row for row in answer(shop_warehouse, "ownership_mismatches") if row["cluster"] == "shop-prod"]
 
     assert [
@@ -98,7 +98,7 @@ def test_what_is_not_as_it_should_be_stands_with_its_cause_and_the_worst_first(s
     assert [row["evidence_most_processes"] for row in rows] == [2, 0, 1]
 
 
-def test_queues_of_which_nothing_can_be_said_are_not_among_them_but_have_a_reason(
+def test_queues_with_unknown_owner_are_no_mismatches_and_have_a_reason(
     shop_warehouse: str,
 ) -> None:
     rows = [
@@ -110,7 +110,7 @@ def test_queues_of_which_nothing_can_be_said_are_not_among_them_but_have_a_reaso
     ]
 
 
-def test_name_servers_are_held_against_each_other_and_the_broker(shop_warehouse: str) -> None:
+def test_name_servers_are_compared_with_each_other_and_with_the_broker(shop_warehouse: str) -> None:
     [row] = [row for row in answer(shop_warehouse, "route_differences") if row["cluster"] == "shop-prod"]
 
     assert (row["topic"], row["differences"]) == ("order-events", ["config_perm", "perm"])
@@ -121,7 +121,7 @@ def test_name_servers_are_held_against_each_other_and_the_broker(shop_warehouse:
     assert row["broker_configuration"]["perm"] == 6
 
 
-def test_what_changed_is_the_queues_with_other_owners_of_clusters_with_two_days(shop_warehouse: str) -> None:
+def test_changed_queues_are_those_with_new_owners_in_clusters_with_two_days(shop_warehouse: str) -> None:
     rows = answer(shop_warehouse, "owner_changes")
 
     # Round robin over eight queues, by three clients and then without the second: 0, 5 and 6 stay where they were, and so does
@@ -140,8 +140,8 @@ def test_the_shared_id_counts_its_processes(shop_warehouse: str) -> None:
     assert [(row["client_id"], row["process_count"]) for row in rows] == [("10.1.0.101@member", 2)]
 
 
-def test_what_waits_in_queues_that_nobody_ever_read_is_backlog_too(shop_warehouse: str) -> None:
-    """Queue 0 has 20 messages after its committed offset, 1 and 2 have 45 each and no offset; the broker tells of no other."""
+def test_messages_in_queues_without_a_committed_offset_count_as_backlog(shop_warehouse: str) -> None:
+    """Queue 0 has 20 messages after its committed offset, 1 and 2 have 45 each and no offset; the broker reports no others."""
     rows = [row for row in answer(shop_warehouse, "consumer_lag") if row["cluster"] == "shop-prod"]
 
     assert [
@@ -150,7 +150,7 @@ def test_what_waits_in_queues_that_nobody_ever_read_is_backlog_too(shop_warehous
     ] == [(110, 20, 7, 5)]
 
 
-def test_a_topic_that_stops_with_its_broker_names_the_others_and_why_they_are_no_help(
+def test_a_topic_that_depends_on_one_broker_names_the_others_and_why_they_cannot_take_over(
     shop_warehouse: str,
 ) -> None:
     rows = answer(shop_warehouse, "single_broker_topics")
@@ -172,7 +172,7 @@ def test_a_topic_written_to_one_of_its_two_brokers_is_twice_as_much_as_even(shop
     ] == [(1, 2.0, 0.0, 0.0)]
 
 
-def test_the_gates_refusals_stand_beside_its_warnings(shop_warehouse: str) -> None:
+def test_refusals_and_warnings_of_the_gate_are_listed_together(shop_warehouse: str) -> None:
     rows = answer(shop_warehouse, "gate_results")
 
     assert [(str(row["ds"]), row["outcome"]) for row in rows if row["cluster"] == "shop-prod"] == [
@@ -191,7 +191,7 @@ def test_offset_files_that_stop_a_client_come_first(shop_warehouse: str) -> None
     ]
 
 
-def test_what_a_restart_repeats_is_summed_over_queues(shop_warehouse: str) -> None:
+def test_messages_repeated_by_a_restart_are_summed_over_queues(shop_warehouse: str) -> None:
     (row, *_) = answer(shop_warehouse, "broadcast_restart_effects")
 
     assert (row["skipped_messages"], row["repeated_messages"], row["undetermined_queue_count"]) == (0, 8, 0)
@@ -229,7 +229,7 @@ class TestAsk:
 
         assert "did you mean consumer_lag" in str(ended.exception)
 
-    def test_an_option_without_a_column_says_which_columns_there_are(self, shop_warehouse: str) -> None:
+    def test_an_option_without_a_column_lists_the_columns(self, shop_warehouse: str) -> None:
         ended = CliRunner().invoke(
             app, ["ask", "consumer_lag", "--client", "c", "--warehouse", shop_warehouse]
         )
@@ -252,7 +252,9 @@ class TestAsk:
         ],
         ids=["cluster", "day", "group"],
     )
-    def test_no_rows_say_what_is_published(self, shop_warehouse: str, words: list[str], hint: str) -> None:
+    def test_an_empty_answer_shows_what_is_published(
+        self, shop_warehouse: str, words: list[str], hint: str
+    ) -> None:
         ended = CliRunner().invoke(app, ["ask", "consumer_lag", *words, "--warehouse", shop_warehouse])
 
         assert ended.exit_code == 0
@@ -267,7 +269,7 @@ def asked(warehouse: str, question: str, *words: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_two_days_of_choice_are_compared(tmp_path: Path) -> None:
+def test_two_chosen_days_can_be_compared(tmp_path: Path) -> None:
     publisher = Publisher(tmp_path / "warehouse")
     queue = {
         "consumer_group": "g",
@@ -299,7 +301,7 @@ def test_two_days_of_choice_are_compared(tmp_path: Path) -> None:
     assert changes("--ds", "2026-11-01", "--compare-ds", "2026-11-03") == [("2026-11-03", "2026-11-01")]
 
 
-def test_a_day_to_compare_with_that_is_not_published_is_named(shop_warehouse: str) -> None:
+def test_an_unpublished_baseline_day_is_named(shop_warehouse: str) -> None:
     command = [
         "ask",
         "owner_changes",
@@ -316,7 +318,7 @@ def test_a_day_to_compare_with_that_is_not_published_is_named(shop_warehouse: st
     assert "2026-11-01 is not published" in result.stderr
 
 
-def test_a_question_about_one_day_takes_no_day_to_compare_with(shop_warehouse: str) -> None:
+def test_a_question_about_one_day_refuses_a_baseline_day(shop_warehouse: str) -> None:
     with pytest.raises(
         QueryError, match="The question open_findings does not compare two days; owner_changes does"
     ):

@@ -1,4 +1,4 @@
-"""docs/tables.md is what the definitions say."""
+"""docs/tables.md matches the table definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches a terminal: any charset, and no character of a cluster's that a terminal obeys."""
+"""Output to a terminal works in any charset and contains no control characters from a cluster."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_charset_that_lacks_characters_gets_escapes(charset: str, hostile_ware
 
 
 @pytest.mark.parametrize("words", [["report", "--output", "page.html"], ["verify"], ["summary"]])
-def test_a_name_that_turns_the_direction_of_writing_is_escaped(
+def test_bidirectional_control_characters_in_a_name_are_escaped(
     words: list[str], hostile_warehouse: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -87,7 +87,7 @@ def test_a_console_does_not_pass_control_sequences_on(capsys: pytest.CaptureFixt
     ],
     ids=["query", "condition", "cluster", "warehouse"],
 )
-def test_an_argument_that_is_no_text_is_refused_in_one_sentence(words: list[str | bytes]) -> None:
+def test_an_argument_that_is_not_valid_text_is_refused_in_one_sentence(words: list[str | bytes]) -> None:
     ended = ledger(*words, PYTHONUTF8="1")
 
     assert ended.returncode == 2
@@ -113,7 +113,9 @@ def test_a_cluster_whose_name_is_too_long_for_a_warehouse_is_refused_before_its_
 
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
-def test_a_query_of_standard_input_that_is_no_text_is_refused(errors: str, hostile_warehouse: str) -> None:
+def test_a_query_from_standard_input_that_is_not_valid_text_is_refused(
+    errors: str, hostile_warehouse: str
+) -> None:
     ended = ledger(
         *("sql", "-", "--warehouse", hostile_warehouse),
         text=b"SELECT '\xff'",
@@ -135,7 +137,7 @@ _COMMANDS_THAT_WRITE = [
 
 
 @pytest.mark.parametrize("words", _COMMANDS_THAT_WRITE)
-def test_a_reader_who_leaves_changes_no_exit_code(words: list[str], shop_warehouse: str) -> None:
+def test_a_closed_pipe_does_not_change_the_exit_code(words: list[str], shop_warehouse: str) -> None:
     command = [sys.executable, "-c", "from rebalance_ledger.cli.console import main; main()", *words]
     readable, writable = os.pipe()
     os.close(readable)
