@@ -1,4 +1,4 @@
-"""The config file that the broker would read is read; without one nothing is guessed."""
+"""The reader uses the config file that the broker would use, and never guesses without one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write(folder: Path, main: str | None, backup: str | None) -> Path:
 
 class TestWhichFileIsRead:
     @pytest.mark.parametrize("backup", [None, "", OLD, CUT])
-    def test_the_main_file_if_it_is_good(self, tmp_path: Path, backup: str | None) -> None:
+    def test_the_main_file_is_read_if_it_is_valid(self, tmp_path: Path, backup: str | None) -> None:
         config_file = read_config_file(write(tmp_path, GOOD, backup), "topics.json")
         assert config_file is not None
         assert (config_file.name, config_file.text, config_file.reason) == ("topics.json", GOOD, "")
@@ -48,24 +48,26 @@ class TestWhichFileIsRead:
             (GOOD + "\0" * 4096, "topics.json is damaged (line 1, column 32: "),
         ],
     )
-    def test_else_the_backup_and_it_is_said_why(self, tmp_path: Path, main: str | None, reason: str) -> None:
+    def test_otherwise_the_backup_is_read_and_the_reason_is_recorded(
+        self, tmp_path: Path, main: str | None, reason: str
+    ) -> None:
         config_file = read_config_file(write(tmp_path, main, OLD), "topics.json")
         assert config_file is not None
         assert (config_file.name, config_file.text) == ("topics.json.bak", OLD)
         assert config_file.reason.startswith(reason)
 
-    def test_neither_is_no_answer(self, tmp_path: Path) -> None:
+    def test_without_either_file_there_is_no_answer(self, tmp_path: Path) -> None:
         assert read_config_file(tmp_path, "topics.json") is None
 
     @pytest.mark.parametrize(
         ("main", "backup"), [("", None), (None, ""), ("", ""), (CUT, None), (CUT, ""), (CUT, CUT), ("", CUT)]
     )
-    def test_what_is_lost_cannot_be_told(self, tmp_path: Path, main: str | None, backup: str | None) -> None:
+    def test_lost_content_is_undetermined(self, tmp_path: Path, main: str | None, backup: str | None) -> None:
         with pytest.raises(ConfigFileError, match="what the broker holds cannot be determined"):
             read_config_file(write(tmp_path, main, backup), "topics.json")
 
     @pytest.mark.parametrize("main", [" \n", "null", "[]", "7"])
-    def test_what_releases_read_in_different_ways_cannot_be_told(self, tmp_path: Path, main: str) -> None:
+    def test_content_that_releases_read_differently_is_undetermined(self, tmp_path: Path, main: str) -> None:
         with pytest.raises(ConfigFileError, match="depends on its release"):
             read_config_file(write(tmp_path, main, OLD), "topics.json")
 
@@ -92,7 +94,7 @@ class TestWhichFileIsRead:
             assert config_file.text.encode() == (folder / config_file.name).read_bytes()
 
     @pytest.mark.parametrize("release", RELEASES)
-    def test_a_main_file_cut_anywhere_gives_way_to_its_backup(self, tmp_path: Path, release: str) -> None:
+    def test_the_backup_replaces_a_main_file_truncated_anywhere(self, tmp_path: Path, release: str) -> None:
         folder = lay_out(release, "broker_files/hz@broker-a", tmp_path)
         whole = (folder / "topics.json").read_bytes()
         for length in range(0, len(whole), 97):
@@ -117,7 +119,7 @@ class TestOffsets:
         return stats
 
     @pytest.mark.parametrize("release", RELEASES)
-    def test_of_each_group_the_consumers_offset_and_no_other(self, tmp_path: Path, release: str) -> None:
+    def test_only_the_consumer_offset_of_each_group_is_read(self, tmp_path: Path, release: str) -> None:
         offsets = self.offsets(lay_out(release, "broker_files/hz@broker-a", tmp_path))
         assert {"order-service", "user-profile", "gone", "long-names"} <= set(offsets)
         orders = offsets["order-service"]
@@ -126,7 +128,7 @@ class TestOffsets:
         assert sum(value["consumerOffset"] for value in orders.values()) > 0
 
     @pytest.mark.parametrize("release", ["5.3.3", "5.5.0"])
-    def test_what_a_proxy_keeps_for_broadcasting_clients_is_no_groups_progress(
+    def test_offsets_that_a_proxy_keeps_for_broadcasting_clients_are_no_group_progress(
         self, tmp_path: Path, release: str
     ) -> None:
         folder = lay_out(release, "broker_files/hz@broker-a", tmp_path)
@@ -145,7 +147,7 @@ class TestOffsets:
             ('{"orders@g":{0:true}}', "no offset for queue 0"),
         ],
     )
-    def test_what_is_no_offset_is_refused(self, tmp_path: Path, table: str, reason: str) -> None:
+    def test_an_invalid_offset_is_refused(self, tmp_path: Path, table: str, reason: str) -> None:
         (tmp_path / OFFSETS_FILE).write_text(f'{{"offsetTable":{table}}}')
         with pytest.raises(ConfigFileError, match=reason):
             self.offsets(tmp_path)

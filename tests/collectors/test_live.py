@@ -68,7 +68,7 @@ def answering(rule: Callable[[Question], Answer | None]) -> SimulatedCluster:
     return cluster
 
 
-def test_each_server_is_asked_for_itself_and_each_answer_is_a_line() -> None:
+def test_each_server_is_asked_separately_and_each_answer_is_a_line() -> None:
     run = Run(small_cluster())
     assert run.lines.counts() == {
         "nameserver_topic_list": 2,
@@ -91,7 +91,7 @@ def test_each_server_is_asked_for_itself_and_each_answer_is_a_line() -> None:
     assert not run.lines.events
 
 
-def test_a_payload_is_written_as_it_came() -> None:
+def test_a_payload_is_written_unchanged() -> None:
     odd = ' {0:"caf\u00e9",\n"x":"\\ud83d\\ude00"}\t'
     cluster = answering(
         lambda question: (
@@ -104,7 +104,7 @@ def test_a_payload_is_written_as_it_came() -> None:
     assert lines == [(odd, None, None)]
 
 
-def test_a_topic_that_one_name_server_knows_is_asked_of_all() -> None:
+def test_all_name_servers_are_asked_for_a_topic_that_one_of_them_knows() -> None:
     cluster = small_cluster()
     cluster.topics["ns-2:9876"].append("only-there")
     lines = Run(cluster).lines
@@ -115,9 +115,7 @@ def test_a_topic_that_one_name_server_knows_is_asked_of_all() -> None:
     assert message.startswith("CODE: 17")
 
 
-def test_a_topic_that_is_only_subscribed_to_is_asked_for_too_so_that_its_lack_of_a_route_is_an_answer() -> (
-    None
-):
+def test_a_topic_that_is_only_subscribed_to_is_requested_so_that_a_missing_route_is_recorded() -> None:
     cluster = small_cluster()
     cluster.subscribed = ["orders", "vanished"]
     lines = Run(cluster).lines
@@ -129,7 +127,7 @@ def test_a_topic_that_is_only_subscribed_to_is_asked_for_too_so_that_its_lack_of
         assert message.startswith("CODE: 17")
 
 
-def test_members_are_those_that_any_broker_sees_each_asked_once() -> None:
+def test_members_listed_by_any_broker_are_asked_once() -> None:
     cluster = small_cluster()
     cluster.members["biller"] = {"both@x": [A, B], "ghost@x": [B]}
     cluster.instead = lambda question: (
@@ -183,7 +181,7 @@ def broadcasting(members: dict[str, list[str]]) -> SimulatedCluster:
     return cluster
 
 
-def test_members_of_a_broadcasting_group_are_asked_for_each_topics_offsets_in_memory() -> None:
+def test_members_of_a_broadcasting_group_are_asked_for_in_memory_offsets_of_each_topic() -> None:
     cluster = broadcasting({"here@x": [A, B], "there@x": [B]})
     lines = Run(cluster).lines
     calls = sorted((call.client_id, call.topic) for call in cluster.calls_of("consumer_status"))
@@ -192,7 +190,7 @@ def test_members_of_a_broadcasting_group_are_asked_for_each_topics_offsets_in_me
     assert {call.broker_addr for call in cluster.calls_of("consumer_status", client_id="there@x")} == {B}
 
 
-def test_a_member_that_does_not_say_what_it_holds_is_not_asked_more() -> None:
+def test_a_member_that_does_not_report_its_queues_is_not_asked_further() -> None:
     cluster = broadcasting({"deaf@x": [A, B], "well@x": [A, B]})
     usual = cluster.instead
     cluster.instead = lambda question: (
@@ -204,7 +202,7 @@ def test_a_member_that_does_not_say_what_it_holds_is_not_asked_more() -> None:
     assert {call.client_id for call in cluster.calls_of("consumer_status")} == {"well@x"}
 
 
-def test_a_group_that_only_names_broadcasting_in_a_text_is_not_asked_for_offsets_in_memory() -> None:
+def test_a_group_that_only_mentions_broadcasting_in_a_text_is_not_asked_for_in_memory_offsets() -> None:
     expression = 'x","messageModel":"BROADCASTING'
     cluster = answering(
         lambda question: (
@@ -232,7 +230,7 @@ def test_a_refusal_is_an_answer_and_is_not_asked_again() -> None:
 @pytest.mark.parametrize(
     "failure", [silence(NO_CONNECTION), silence(NO_ANSWER_IN_TIME), refused(2, "system busy")]
 )
-def test_what_may_pass_is_asked_again(failure: Answer) -> None:
+def test_transient_failures_are_retried(failure: Answer) -> None:
     failures = [failure, failure]
     cluster = answering(
         lambda question: failures.pop() if question.kind == "nameserver_topic_list" and failures else None
@@ -242,7 +240,7 @@ def test_what_may_pass_is_asked_again(failure: Answer) -> None:
     assert not run.collected.silent
 
 
-def test_after_the_last_attempt_the_failure_is_the_line() -> None:
+def test_after_the_last_attempt_the_failure_is_recorded() -> None:
     cluster = answering(
         lambda question: (
             silence(NO_ANSWER_IN_TIME)
@@ -262,7 +260,7 @@ def with_many_groups(count: int) -> SimulatedCluster:
     return cluster
 
 
-def test_a_dead_broker_is_given_up_and_every_line_it_owes_says_so() -> None:
+def test_a_dead_broker_is_given_up_and_each_of_its_missing_answers_is_an_error_line() -> None:
     cluster = with_many_groups(200)
     cluster.instead = lambda question: silence() if question.address == A else None
     run = Run(cluster, unresponsive_after_s=1e-6, retries=0)
@@ -282,7 +280,7 @@ def test_a_dead_broker_is_given_up_and_every_line_it_owes_says_so() -> None:
     )
 
 
-def test_a_broker_that_stops_answering_half_way_keeps_what_it_said() -> None:
+def test_answers_of_a_broker_that_stops_half_way_are_kept() -> None:
     cluster = with_many_groups(200)
     cluster.instead = lambda question: (
         silence(NO_ANSWER_IN_TIME) if question.address == A and question.group > "group-100" else None
@@ -314,7 +312,7 @@ def test_a_broker_that_is_slow_to_answer_now_and_then_is_not_given_up() -> None:
     assert run.collected.error_counts["consume_stats"] == 0
 
 
-def test_one_name_server_down_leaves_what_the_other_knows() -> None:
+def test_one_name_server_down_does_not_affect_the_other() -> None:
     cluster = answering(lambda question: silence() if question.nameserver == "ns-1:9876" else None)
     run = Run(cluster, retries=0, unresponsive_after_s=0.001)
     assert run.lines.of("nameserver_topic_list", nameserver="ns-1:9876")[0][1] == NO_CONNECTION
@@ -334,7 +332,7 @@ def test_all_name_servers_down_is_one_sentence() -> None:
     )
 
 
-def test_brokers_that_refuse_to_tell_the_groups_are_one_sentence() -> None:
+def test_brokers_that_refuse_to_list_groups_are_one_sentence() -> None:
     cluster = answering(
         lambda question: (
             refused(16, "no permission") if question.kind == "broker_subscription_group" else None
@@ -351,7 +349,7 @@ def test_a_cluster_without_groups_is_one_sentence() -> None:
         Run(cluster)
 
 
-def test_what_the_client_cannot_read_is_kept_and_told() -> None:
+def test_answers_that_the_client_cannot_decode_are_kept_and_reported() -> None:
     cut = Answer(payload=b'{"connectionSet":[{"cli', response_code=0)
     cluster = answering(
         lambda question: cut if (question.kind, question.address) == ("consumer_connection", A) else None
@@ -365,7 +363,7 @@ def test_what_the_client_cannot_read_is_kept_and_told() -> None:
     assert run.lines.counts()["consumer_running_info"] == 2  # the other broker named them
 
 
-def test_bytes_that_are_no_text_are_kept_as_far_as_text_can() -> None:
+def test_invalid_utf_8_is_kept_with_replacement_characters() -> None:
     cluster = answering(
         lambda question: (
             Answer(payload=b"a=\xff\n", response_code=0) if question.kind == "broker_config" else None
@@ -374,7 +372,7 @@ def test_bytes_that_are_no_text_are_kept_as_far_as_text_can() -> None:
     assert Run(cluster).lines.of("broker_config", broker_addr=A) == [("a=\ufffd\n", None, None)]
 
 
-def test_a_name_that_no_line_can_hold_is_told() -> None:
+def test_an_answer_that_fits_no_envelope_is_reported_as_an_event() -> None:
     class Judging(Lines):
         def payload(self, kind: str, captured_at: datetime, payload: str, **request: str | int) -> None:
             if kind == "consumer_running_info" and "client_id" not in request:
@@ -393,7 +391,7 @@ def test_a_name_that_no_line_can_hold_is_told() -> None:
     assert "consumer_running_info" not in lines.counts()
 
 
-def test_the_master_is_asked_and_where_there_is_none_the_first_slave() -> None:
+def test_the_master_is_asked_or_the_first_slave_if_there_is_no_master() -> None:
     cluster = small_cluster()
     brokers = [
         ("broker-a", "1", "10.0.0.11:10911"),
@@ -405,7 +403,7 @@ def test_the_master_is_asked_and_where_there_is_none_the_first_slave() -> None:
     assert {call.address for call in (Run(cluster), cluster)[1].calls} == {*NAME_SERVERS, A, B}
 
 
-def test_name_servers_that_know_different_masters_have_both_asked() -> None:
+def test_both_masters_are_asked_if_name_servers_differ() -> None:
     cluster = small_cluster()
     cluster.brokers["ns-2:9876"] = [("broker-a", "0", "10.0.0.9:10911"), *cluster.brokers["ns-1:9876"][1:]]
     cluster.groups["10.0.0.9:10911"] = []
@@ -413,7 +411,7 @@ def test_name_servers_that_know_different_masters_have_both_asked() -> None:
     assert len(lines.of("consumer_connection", broker="broker-a", group="biller")) == 2
 
 
-def test_what_is_left_out_has_no_line_and_is_not_asked() -> None:
+def test_excluded_kinds_are_not_requested_and_have_no_line() -> None:
     excluded_groups = ["consume_stats", "broker_topic_stats", "broker_config", "consumer_running_info"]
     cluster = small_cluster()
     run = Run(cluster, exclude_kinds=excluded_groups)
@@ -432,7 +430,7 @@ def test_no_server_is_called_more_often_than_allowed() -> None:
         assert max(times) - min(times) >= (len(times) - 1) / 200 * 0.99
 
 
-def test_no_more_calls_are_under_way_than_allowed() -> None:
+def test_no_more_calls_are_in_flight_than_allowed() -> None:
     cluster = with_many_groups(100)
     started = time.monotonic()
 
@@ -455,7 +453,7 @@ def test_a_past_day_is_never_asked() -> None:
     assert cluster.calls == []
 
 
-def test_a_capture_that_midnight_overtakes_ends_and_says_so() -> None:
+def test_a_capture_that_is_not_finished_at_midnight_ends_and_reports_it() -> None:
     cluster = small_cluster()
     with pytest.raises(
         CollectError, match=r"^It is 2026-11-17 \(UTC\), and the capture of 2026-11-16 is not done"
@@ -473,7 +471,7 @@ def test_a_capture_that_cannot_end_before_midnight_does_not_begin() -> None:
     assert not cluster.calls_of("nameserver_route")
 
 
-def test_when_the_client_ends_the_capture_ends() -> None:
+def test_the_capture_ends_when_the_client_ends() -> None:
     def ends(question: Question) -> Answer | None:
         if question.kind == "consumer_connection":
             raise AdminClientError("The JVM has ended.")
@@ -515,7 +513,7 @@ def test_each_release_is_asked_what_it_knows(release: tuple[int, int, int]) -> N
 @pytest.mark.parametrize(
     "answer", [refused(16, "no permission"), said({"table": {"brokerVersionDesc": "unheard-of"}}), said({})]
 )
-def test_silence_on_a_question_that_a_release_may_not_know_is_no_sign_of_a_dead_broker(
+def test_a_timeout_on_a_request_that_a_release_may_not_know_does_not_mark_a_broker_dead(
     answer: Answer,
 ) -> None:
     cluster = answering(
@@ -558,7 +556,7 @@ def test_a_retry_topic_names_no_group_where_every_broker_lists_its_groups() -> N
     assert "deleted-long-ago" not in {line[1].get("group") for line in lines.all}
 
 
-def test_every_group_has_a_line_of_every_broker_also_of_those_that_refuse_or_die() -> None:
+def test_every_group_has_a_line_of_every_broker_including_failing_brokers() -> None:
     cluster = answering(
         lambda question: (
             refused(16, "Group:biller is denied")
@@ -576,7 +574,7 @@ def test_every_group_has_a_line_of_every_broker_also_of_those_that_refuse_or_die
         assert {line[1]["broker"] for line in group_lines} == {"broker-a", "broker-b"}
 
 
-def test_names_are_read_from_what_rocketmqs_client_cannot_decode() -> None:
+def test_names_are_read_from_answers_that_rocketmqs_client_cannot_decode() -> None:
     # Of a broker of 5.3.3 with a static topic, cut to one topic; fastjson2 refuses the mapping's integer keys.
     payload = (
         b'{"dataVersion":{"counter":7,"stateVersion":0,"timestamp":1760000000000},"mappingDataVersion":{"counter":1},'
@@ -612,7 +610,7 @@ def doubled(start_at: dict[str, int]) -> SimulatedCluster:
     return answering(answer)
 
 
-def test_processes_that_share_an_id_are_told_apart_by_their_start() -> None:
+def test_processes_with_one_client_id_are_distinguished_by_their_start_time() -> None:
     cluster = doubled({A: 1_000, B: 2_000})
     lines = Run(cluster).lines
     assert {call.address for call in cluster.calls_of("consumer_running_info")} == {A, B}
@@ -624,7 +622,7 @@ def test_processes_that_share_an_id_are_told_apart_by_their_start() -> None:
     }
 
 
-def test_one_process_behind_an_id_that_is_listed_twice_is_no_proof_of_two() -> None:
+def test_an_id_listed_twice_with_one_start_time_is_one_process() -> None:
     lines = Run(doubled({A: 1_000, B: 1_000})).lines
     assert len(lines.of("consumer_running_info")) == 1
     assert not lines.of("process_assignment")
@@ -643,7 +641,7 @@ def test_a_grpc_client_is_not_asked_what_it_cannot_answer() -> None:
     assert run.collected.remarks == []
 
 
-def test_members_are_asked_at_the_same_time_but_no_broker_passes_on_more_than_half_of_what_it_can() -> None:
+def test_members_are_asked_in_parallel_with_at_most_half_of_a_brokers_forwarding_limit() -> None:
     cluster = small_cluster()
     cluster.members["biller"] = {f"10.1.0.1@{number}": [A] for number in range(40)}
     under_way, most = [0], [0]
@@ -696,7 +694,7 @@ def test_proxies_are_found_by_their_connections_and_asked_for_each_group() -> No
     assert [(call.kind, call.address) for call in own] == [("consumer_connection", A)]
 
 
-def test_proxies_of_the_settings_come_before_those_that_are_found() -> None:
+def test_proxies_of_the_settings_override_discovered_ones() -> None:
     cluster = with_proxies("172.17.0.2", "172.17.0.3")
     run = Run(cluster, proxies=["proxy.example:18080"])
     assert {call.address for call in cluster.calls_of("proxy_consumer_connection")} == {"proxy.example:18080"}
@@ -704,7 +702,7 @@ def test_proxies_of_the_settings_come_before_those_that_are_found() -> None:
 
 
 @pytest.mark.parametrize("configured", [[], ["10.0.7.1:8080"]])
-def test_a_proxy_that_does_not_answer_is_an_error_and_a_sentence_and_counts_if_it_was_named(
+def test_a_proxy_that_does_not_answer_is_reported_and_counts_as_a_failure_if_configured(
     configured: list[str],
 ) -> None:
     cluster = with_proxies("10.0.7.1")
@@ -718,7 +716,7 @@ def test_a_proxy_that_does_not_answer_is_an_error_and_a_sentence_and_counts_if_i
     assert (run.collected.tally.failed_count > 0) == bool(configured)
 
 
-def test_refused_permissions_are_warned_of_by_kind_with_what_to_grant() -> None:
+def test_missing_permissions_are_reported_by_kind_with_the_permission_to_grant() -> None:
     cluster = answering(
         lambda question: (
             refused(16, "User:me has no permission to access Group:biller") if question.group else None
@@ -733,7 +731,7 @@ def test_refused_permissions_are_warned_of_by_kind_with_what_to_grant() -> None:
     assert run.lines.events.count(remark) == 1
 
 
-def test_a_topic_list_that_cannot_be_read_leaves_what_others_know() -> None:
+def test_an_unreadable_topic_list_does_not_affect_other_topic_lists() -> None:
     cluster = answering(
         lambda question: (
             said(["not an object"])

@@ -62,7 +62,7 @@ class TestNameServers:
         assert document(mqadmin_text.topic_list_payload(topics)) == {"topicList": topics}
 
     @pytest.mark.parametrize("release", RELEASES)
-    def test_brokers_are_read_with_their_whole_names(self, release: str) -> None:
+    def test_brokers_are_read_with_their_full_names(self, release: str) -> None:
         brokers = mqadmin_text.cluster_list(answer(release, "mqadmin/clusterList.txt").lines)
         assert [(row.cluster, row.broker, row.broker_id) for row in brokers] == [
             ("shop-test", "hz@broker-a", 0),
@@ -81,7 +81,7 @@ class TestNameServers:
         assert info["clusterAddrTable"] == {"c": ["b"]}
 
     @pytest.mark.parametrize("release", RELEASES)
-    def test_a_route_is_the_text_itself(self, release: str) -> None:
+    def test_a_route_is_kept_as_text(self, release: str) -> None:
         lines = answer(release, "mqadmin/topicRoute.txt", t="order-events").lines
         payload = mqadmin_text.topic_route_payload(lines)
         assert payload.split("\n") == [line.text for line in lines]
@@ -91,7 +91,7 @@ class TestNameServers:
 
 class TestMembers:
     @pytest.mark.parametrize("release", RELEASES)
-    def test_any_client_id_is_read_whole(self, release: str) -> None:
+    def test_any_client_id_is_read_completely(self, release: str) -> None:
         payload, client_ids = mqadmin_text.consumer_connection(
             answer(release, "mqadmin/consumerConnection.txt", g="long-names").lines
         )
@@ -106,7 +106,7 @@ class TestMembers:
         assert connection["subscriptionTable"][LONG_TOPICS[0]]["subString"] in {"*", "a || b"}
         assert connection["messageModel"] == "CLUSTERING"
 
-    def test_what_the_table_does_not_know_is_left_out(self) -> None:
+    def test_fields_that_the_table_lacks_are_omitted(self) -> None:
         payload, _ = mqadmin_text.consumer_connection(
             lines_of(
                 "#ClientId                            #ClientAddr            #Language  #Version\n"
@@ -123,7 +123,7 @@ class TestMembers:
         }
 
     @pytest.mark.parametrize("release", RELEASES)
-    def test_the_clients_that_a_status_lists_are_read_whole(self, tmp_path: Path, release: str) -> None:
+    def test_clients_listed_by_a_status_are_read_completely(self, tmp_path: Path, release: str) -> None:
         client_ids = mqadmin_text.listed_clients(
             answer(release, "mqadmin/consumerStatus.txt", g="long-names").lines
         )
@@ -159,7 +159,7 @@ class TestRunningInfo:
         assert set(popped) == {("order-events", "hz@broker-a", -1), ("order-events", LONG_BROKER, -1)}
         assert all(values["lastPopTimestamp"] > 1_795_230_000_000 for values in popped.values())
 
-    def test_times_are_of_the_zone_that_is_given_and_none_without(self) -> None:
+    def test_times_are_read_in_the_given_zone_and_are_null_without_one(self) -> None:
         lines = running_info("5.5.0")
 
         def last_pull(zone: ZoneInfo | None) -> list[object]:
@@ -170,7 +170,7 @@ class TestRunningInfo:
         assert [each - 8 * 3_600_000 for each in utc if isinstance(each, int)] == shanghai
         assert set(last_pull(None)) == {None}
 
-    def test_an_hour_that_a_zone_had_twice_is_left_out(self) -> None:
+    def test_ambiguous_local_times_are_omitted(self) -> None:
         shown = "2026-10-25 02:30:00"  # Berlin went back from three to two in that night.
         lines = progress_of("#Diff                 #LastTime", f"0                     {shown}")
         (row,) = mqadmin_text.consumer_progress(lines, ZoneInfo("Europe/Berlin"))
@@ -197,7 +197,7 @@ def progress_of(columns: str, values: str) -> list[Line]:
 
 class TestProgress:
     @pytest.mark.parametrize("release", RELEASES)
-    def test_offsets_of_each_queue(self, release: str) -> None:
+    def test_offsets_are_read_for_each_queue(self, release: str) -> None:
         rows = mqadmin_text.consumer_progress(
             answer(release, "mqadmin/consumerProgress.txt", g="order-service").lines, UTC
         )
@@ -228,7 +228,7 @@ class TestProgress:
         with pytest.raises(TextError, match="a sum of 2 is expected; a queue's line may be missing"):
             mqadmin_text.consumer_progress(lines, None)
 
-    def test_a_difference_that_is_none_is_named(self) -> None:
+    def test_a_wrong_difference_is_reported(self) -> None:
         with pytest.raises(TextError, match="line 2: a difference of 0 is expected, not 1"):
             mqadmin_text.consumer_progress(progress_of("#Diff  #LastTime", "1  N/A"), None)
 
@@ -243,11 +243,11 @@ class TestProgress:
 
 
 class TestCutNames:
-    def test_a_name_that_fits_is_whole(self) -> None:
+    def test_a_short_name_is_complete(self) -> None:
         assert ShownName("broker-a", 32).whole(None) == "broker-a"
         assert ShownName("x" * 100, None).whole(None) == "x" * 100
 
-    def test_a_name_of_the_full_width_is_whole_only_if_one_begins_so(self) -> None:
+    def test_a_name_of_full_width_is_complete_only_if_no_known_name_is_longer(self) -> None:
         cut = ShownName("b" * 32, 32)
         assert cut.whole(None) is None
         assert cut.whole([]) is None
@@ -255,7 +255,7 @@ class TestCutNames:
         assert cut.whole(["b" * 32, "other"]) == "b" * 32
         assert cut.whole(["b" * 32, "b" * 33]) is None
 
-    def test_how_much_a_table_shows_is_seen_from_its_header(self) -> None:
+    def test_the_column_width_comes_from_the_header(self) -> None:
         header, row = (
             f"{topic:32}  {'#Broker Name' if topic[0] == '#' else 'broker-a':32}  {rest}"
             for topic, rest in (
@@ -270,7 +270,7 @@ class TestCutNames:
         (row,) = mqadmin_text.consumer_progress(lines, None)
         assert (row.topic, row.broker) == (ShownName("t" * 32, 32), ShownName("broker-a", 32))
 
-    def test_java_counts_a_rare_character_twice(self) -> None:
+    def test_java_counts_a_supplementary_character_twice(self) -> None:
         assert ShownName("\U0001f600" * 15, 32).whole(None) == "\U0001f600" * 15
         assert ShownName("\U0001f600" * 16, 32).whole(None) is None
 
@@ -293,12 +293,12 @@ class TestBrokerConfig:
         ]
         assert configs[0].payload == "brokerName=broker-a\nbrokerIP1=\nmessageDelayLevel=1s 5s = 10s\n"
 
-    def test_of_a_real_broker(self) -> None:
+    def test_the_config_of_a_real_broker_is_read(self) -> None:
         configs = mqadmin_text.broker_configs(answer("5.5.0", "mqadmin/brokerConfig.txt").lines)
         assert [config.broker for config in configs] == ["hz@broker-a"]
         assert "\ndefaultTopicQueueNums=8\n" in configs[0].payload
 
-    def test_a_broker_without_settings_is_a_cut_text(self) -> None:
+    def test_a_broker_without_settings_is_a_truncated_text(self) -> None:
         with pytest.raises(TextError, match=r"settings of 10\.0\.0\.1:10911 are expected"):
             mqadmin_text.broker_configs(lines_of("============10.0.0.1:10911============"))
 
@@ -334,7 +334,7 @@ NOT_READ = ("#Consumer RT&TPS#", "#User Consume Info#")
 class TestSpoiltTexts:
     @pytest.mark.parametrize("release", RELEASES)
     @pytest.mark.parametrize("command", READINGS)
-    def test_a_strange_line_anywhere_is_named_by_its_number(self, command: str, release: str) -> None:
+    def test_an_unexpected_line_is_reported_with_its_number(self, command: str, release: str) -> None:
         read, lines_for = READINGS[command]
         lines = list(lines_for(release))
         read(lines)
@@ -351,7 +351,7 @@ class TestSpoiltTexts:
 
     @pytest.mark.parametrize("release", RELEASES)
     @pytest.mark.parametrize("command", ["topicRoute", "consumerConnection", "consumerProgress"])
-    def test_a_text_that_is_cut_anywhere_is_not_read(self, command: str, release: str) -> None:
+    def test_a_truncated_text_is_refused(self, command: str, release: str) -> None:
         read, lines_for = READINGS[command]
         lines = list(lines_for(release))
         for length in range(len(lines)):
@@ -359,14 +359,14 @@ class TestSpoiltTexts:
                 read(lines[:length])
 
     @pytest.mark.parametrize("release", RELEASES)
-    def test_a_running_info_that_is_cut_before_its_queues_end_is_not_read(self, release: str) -> None:
+    def test_a_running_info_truncated_before_the_end_of_its_queues_is_refused(self, release: str) -> None:
         lines = running_info(release)
         end = next(index for index, line in enumerate(lines) if line.text == "#Consumer RT&TPS#")
         for length in range(end):
             with pytest.raises(TextError):
                 mqadmin_text.running_info_payload(lines[:length], UTC)
 
-    def test_a_table_of_another_command_is_not_read(self) -> None:
+    def test_a_table_of_another_command_is_refused(self) -> None:
         texts = {name: lines_for("5.5.0") for name, (_, lines_for) in READINGS.items()}
         for name, (read, _) in READINGS.items():
             for other, lines in texts.items():
@@ -374,6 +374,6 @@ class TestSpoiltTexts:
                     with pytest.raises(TextError):
                         read(lines)
 
-    def test_payloads_are_json_that_the_dialect_knows(self) -> None:
+    def test_payloads_are_json_in_rocketmqs_dialect(self) -> None:
         payload, _ = mqadmin_text.consumer_connection(READINGS["consumerConnection"][1]("5.5.0"))
         assert json.loads(payload) == loads(payload)

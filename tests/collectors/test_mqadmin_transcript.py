@@ -73,7 +73,7 @@ class TestCommandLines:
     def test_a_text_without_one_is_no_transcript(self) -> None:
         assert read_transcript("#Topic\nmqadminext is a class\nusage: mqadmin topicRoute -t <arg>\n") == []
 
-    def test_nothing_may_stand_before_the_first(self) -> None:
+    def test_text_before_the_first_command_is_refused(self) -> None:
         with pytest.raises(TextError, match="line 2: a command line such as"):
             read_transcript("\norder-events\n$ mqadmin topicList -n a:1\n")
 
@@ -96,11 +96,11 @@ class TestTimes:
 
 
 class TestAnswers:
-    def test_keep_their_line_numbers_and_lose_blank_ends(self) -> None:
+    def test_keep_their_line_numbers_and_lose_trailing_blanks(self) -> None:
         answer = only("\n$ mqadmin topicList -n a:1\r\none\r\n\r\ntwo\r\n\r\n\r\n")
         assert [(line.number, line.text) for line in answer.lines] == [(3, "one"), (4, ""), (5, "two")]
 
-    def test_are_without_what_loggers_and_the_jvm_print(self) -> None:
+    def test_exclude_output_of_loggers_and_the_jvm(self) -> None:
         answer = only(
             "$ mqadmin topicList -n a:1\n"
             "RocketMQLog:WARN No appenders could be found for logger (io.netty.util.internal.Platform).\n"
@@ -125,7 +125,7 @@ class TestAnswers:
         assert all(answer.lines == () for answer in answers if answer.failure)
         assert all(answer.lines for answer in answers if not answer.failure)
 
-    def test_a_stack_trace_among_lines_is_taken_out_and_does_not_fail_the_command(self) -> None:
+    def test_a_stack_trace_among_lines_is_removed_and_does_not_fail_the_command(self) -> None:
         answer = only(
             "$ mqadmin clusterList -n a:1\n"
             "#Cluster Name\n"
@@ -138,6 +138,6 @@ class TestAnswers:
         assert [failure.message for failure in answer.failures] == ["connect to 10.0.0.3:10911 failed"]
         assert body(answer) == ["#Cluster Name", "c  b  0  10.0.0.1:10911"]
 
-    def test_a_line_that_only_looks_like_an_exception_stays(self) -> None:
+    def test_a_line_that_only_looks_like_an_exception_is_kept(self) -> None:
         line = "org.apache.rocketmq.client.exception.MQClientException: a topic could be called so"
         assert body(only(f"$ mqadmin topicList -n a:1\n{line}\nother\n")) == [line, "other"]

@@ -173,7 +173,7 @@ class TestAgainstTheAdminApi:
         assert converted == {group: rows for group, rows in expected.items() if group != "long-names"}
 
     @pytest.mark.parametrize("release", RELEASES)
-    def test_configs_are_the_same_where_they_are_told(self, tmp_path: Path, release: str) -> None:
+    def test_configs_are_the_same_where_texts_have_them(self, tmp_path: Path, release: str) -> None:
         folder = lay_out(release, "mqadmin", tmp_path / "texts")
         convert_sources(tmp_path / "exports", Sources(texts=[folder], zone=UTC_ZONE))
         for kind, table in (
@@ -189,7 +189,7 @@ class TestAgainstTheAdminApi:
             assert not [row for row in excluded_groups if row.get("consumer_group") == "order-service"]
 
 
-class TestWhatIsRecorded:
+class TestRecordedMetadata:
     def test_every_source_is_sealed_byte_for_byte_but_for_settings_of_brokers(
         self, tmp_path: Path, texts: Path
     ) -> None:
@@ -239,13 +239,13 @@ class TestWhatIsRecorded:
         assert events(tmp_path / "exports") == list(conversion.notices)
         assert any("`exportMetadata -t` leaves out system topics" in each for each in conversion.notices)
 
-    def test_an_answer_is_of_the_time_of_its_command(self, tmp_path: Path, newest: Path) -> None:
+    def test_an_answer_has_the_time_of_its_command(self, tmp_path: Path, newest: Path) -> None:
         convert_sources(tmp_path / "exports", Sources(texts=[newest]))
         (line,) = envelopes(tmp_path / "exports", "nameserver_topic_list")
         instant_line = text("5.5.0", "mqadmin/topicList.txt").split("\n")[0]
         assert f"# {line.captured_at:%Y-%m-%dT%H:%M:%SZ}" == instant_line
 
-    def test_a_written_file_is_of_the_instant_in_its_path(self, tmp_path: Path, newest: Path) -> None:
+    def test_a_written_file_has_the_time_in_its_path(self, tmp_path: Path, newest: Path) -> None:
         convert_sources(tmp_path / "exports", Sources(texts=[newest]))
         (path,) = newest.glob("*/10.1.0.9@order-9")
         instant = datetime.fromtimestamp(int(path.parent.name) / 1000, UTC)
@@ -256,9 +256,7 @@ class TestWhatIsRecorded:
         ]
         assert line.captured_at == instant
 
-    def test_without_a_time_the_files_own_is_taken_and_a_given_one_goes_before_all(
-        self, tmp_path: Path
-    ) -> None:
+    def test_the_file_time_is_the_default_and_a_given_time_overrides_all(self, tmp_path: Path) -> None:
         folder = minimum(tmp_path / "texts")
         path = folder / "all.txt"
         path.write_text(
@@ -285,7 +283,7 @@ class TestWhatIsRecorded:
         error = error_of(tmp_path / "exports", "consumer_connection", group="room-report", broker=LONG_BROKER)
         assert error.type == "SourceNotGiven"
 
-    def test_several_name_servers_are_one_that_cannot_be_told(self, tmp_path: Path) -> None:
+    def test_several_name_servers_in_one_command_are_kept_as_one_source(self, tmp_path: Path) -> None:
         folder = minimum(tmp_path / "texts")
         path = folder / "all.txt"
         path.write_text(
@@ -295,7 +293,7 @@ class TestWhatIsRecorded:
         (line,) = envelopes(tmp_path / "exports", "nameserver_route")
         assert line.nameserver == "127.0.0.1:22000;127.0.0.1:22001"
 
-    def test_a_command_without_n_has_asked_the_name_server_that_is_given(self, tmp_path: Path) -> None:
+    def test_a_command_without_n_belongs_to_the_given_name_server(self, tmp_path: Path) -> None:
         folder = minimum(tmp_path / "texts")
         path = folder / "all.txt"
         path.write_text(path.read_text().replace(" -n 127.0.0.1:22000", ""))
@@ -306,7 +304,9 @@ class TestWhatIsRecorded:
         (line,) = envelopes(tmp_path / "exports", "nameserver_route")
         assert line.nameserver == "ns-1:9876"
 
-    def test_texts_of_another_system_are_the_same(self, tmp_path: Path, newest: Path) -> None:
+    def test_texts_from_another_operating_system_give_the_same_export(
+        self, tmp_path: Path, newest: Path
+    ) -> None:
         convert_sources(tmp_path / "first", Sources(texts=[newest], captured_at=NOON))
         for path in newest.rglob("*.txt"):
             path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
@@ -321,7 +321,7 @@ class TestWhatIsRecorded:
         ids = {line.client_id for line in envelopes(tmp_path / "exports", "consumer_running_info")}
         assert HOSTILE_ID in ids
 
-    def test_a_client_id_with_a_slash_is_put_together_again(self, tmp_path: Path, newest: Path) -> None:
+    def test_a_client_id_with_a_slash_is_reassembled(self, tmp_path: Path, newest: Path) -> None:
         (path,) = newest.glob("*/10.1.0.9@order-9")
         moved = path.parent / "10.1.0.9@.." / "x"
         moved.parent.mkdir()
@@ -330,7 +330,7 @@ class TestWhatIsRecorded:
         ids = {line.client_id for line in envelopes(tmp_path / "exports", "consumer_running_info")}
         assert "10.1.0.9@../x" in ids
 
-    def test_a_client_that_does_not_say_its_group_is_of_the_group_that_lists_it(
+    def test_a_client_without_a_group_belongs_to_the_group_that_lists_it(
         self, tmp_path: Path, newest: Path
     ) -> None:
         (path,) = newest.glob("*/10.1.0.9@order-9")
@@ -348,8 +348,8 @@ class TestWhatIsRecorded:
         assert any("of which group it is" in notice for notice in conversion.notices)
 
 
-class TestWhatATextDoesNotSay:
-    def test_names_that_are_cut_are_completed_from_whole_lists_only(
+class TestMissingInformation:
+    def test_truncated_names_are_completed_only_from_complete_lists(
         self, tmp_path: Path, texts: Path
     ) -> None:
         convert_sources(tmp_path / "exports", Sources(texts=[texts]))
@@ -363,7 +363,7 @@ class TestWhatATextDoesNotSay:
         brokers = {line.broker for line in envelopes(tmp_path / "exports", "consume_stats")}
         assert brokers == set(BROKERS)
 
-    def test_a_broker_whose_name_is_cut_is_nobody_without_the_list_of_brokers(self, tmp_path: Path) -> None:
+    def test_a_truncated_broker_name_is_unknown_without_the_list_of_brokers(self, tmp_path: Path) -> None:
         stats = answer_to("5.5.0", "more/topicStatus.txt", "topicStatus", "order-events")
         folder = minimum(tmp_path / "texts", stats)
         path = folder / "all.txt"
@@ -376,7 +376,7 @@ class TestWhatATextDoesNotSay:
             error = error_of(tmp_path / "second", "broker_topic_stats", broker=broker)
             assert f"begins with '{LONG_BROKER[:32]}'" in error.message
 
-    def test_members_shown_by_a_broker_that_is_not_named_are_of_no_broker(self, tmp_path: Path) -> None:
+    def test_members_shown_by_an_unnamed_broker_have_no_broker(self, tmp_path: Path) -> None:
         members = answer_to("5.5.0", "more/consumerConnection.txt", "consumerConnection", "order-service")
         conversion = convert_sources(
             tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", members)])
@@ -404,7 +404,7 @@ class TestWhatATextDoesNotSay:
         }
         assert brokers == {"hz@broker-a"}
 
-    def test_not_online_says_which_broker_it_is_of_and_the_others_are_unknown(self, tmp_path: Path) -> None:
+    def test_not_online_applies_to_the_named_broker_and_others_are_unknown(self, tmp_path: Path) -> None:
         offline = answer_to("5.5.0", "more/consumerConnection.txt", "consumerConnection", "gone")
         convert_sources(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", offline)]))
         states = {
@@ -414,7 +414,7 @@ class TestWhatATextDoesNotSay:
         }
         assert sorted(states.values()) == [["offline"], ["unknown"]]
 
-    def test_not_online_of_nobody_knows_whom_does_not_make_a_group_offline(self, tmp_path: Path) -> None:
+    def test_not_online_from_an_unknown_broker_does_not_make_a_group_offline(self, tmp_path: Path) -> None:
         offline = answer_to("4.9.7", "more/consumerConnection.txt", "consumerConnection", "gone")
         unnamed = offline.partition(" BROKER: ")[0] + "\n\tat org.apache.rocketmq.A.b(C.java:1)\n"
         unnamed = unnamed.replace("-n 127.0.0.1:20000", "-n 127.0.0.1:22000")
@@ -432,7 +432,7 @@ class TestWhatATextDoesNotSay:
             ("clusterList-m.txt", "nameserver_cluster_info", "`clusterList -m` shows no addresses"),
         ],
     )
-    def test_commands_that_say_too_little_are_error_lines(
+    def test_commands_with_incomplete_output_are_error_lines(
         self, tmp_path: Path, name: str, kind: str, message: str
     ) -> None:
         folder = minimum(tmp_path / "texts")
@@ -457,7 +457,7 @@ class TestWhatATextDoesNotSay:
         assert error.type == "IncompleteSource"
         assert "`topicRoute -l` leaves out the order configuration" in error.message
 
-    def test_one_topic_of_a_group_is_not_the_group(self, tmp_path: Path) -> None:
+    def test_progress_of_one_topic_is_not_progress_of_the_group(self, tmp_path: Path) -> None:
         progress = answer_to("5.5.0", "mqadmin/consumerProgress.txt", "consumerProgress", "order-service")
         partial = progress.replace("-g order-service", "-g order-service -t order-events")
         convert_sources(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", partial)]))
@@ -477,7 +477,7 @@ class TestWhatATextDoesNotSay:
         assert rows
         assert all(row["last_pull_at"] is None for row in rows)
 
-    def test_commands_of_which_nothing_is_read_are_named(self, tmp_path: Path) -> None:
+    def test_commands_that_are_not_read_are_named(self, tmp_path: Path) -> None:
         folder = minimum(
             tmp_path / "texts",
             text("5.5.0", "more/exportConfigs.txt"),
@@ -502,7 +502,7 @@ class TestFailures:
         assert error.type == "org.apache.rocketmq.client.exception.MQClientException"
         assert error.message.startswith("CODE: 17  DESC: No topic route info in name server for the topic: ")
 
-    def test_a_failure_at_an_address_that_nobody_knows_is_told(self, tmp_path: Path) -> None:
+    def test_a_failure_at_an_unknown_address_is_reported(self, tmp_path: Path) -> None:
         dead = text("5.5.0", "more/consumerConnection-dead.txt")
         conversion = convert_sources(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", dead)]))
         assert any("connect to 127.0.0.1:1 failed" in notice for notice in conversion.notices)
@@ -529,7 +529,7 @@ class TestFailures:
             ("consumerProgress.txt", "consume_stats_merged", {"group": "order-service"}),
         ],
     )
-    def test_an_answer_that_is_cut_is_an_error_line_and_the_others_stay(
+    def test_a_truncated_answer_is_an_error_line_and_other_answers_are_kept(
         self, tmp_path: Path, texts: Path, name: str, kind: str, request_fields: dict[str, str]
     ) -> None:
         convert_sources(tmp_path / "whole", Sources(texts=[texts]))
@@ -558,7 +558,7 @@ class TestFailures:
 
         assert others("cut") == others("whole")
 
-    def test_a_running_info_that_is_cut_is_an_error_line(self, tmp_path: Path, texts: Path) -> None:
+    def test_a_truncated_running_info_is_an_error_line(self, tmp_path: Path, texts: Path) -> None:
         (path,) = texts.glob("*/10.1.0.9@order-9")
         path.write_text(path.read_text().partition("#Consumer MQ Detail#")[0])
         convert_sources(tmp_path / "exports", Sources(texts=[texts]))
@@ -566,7 +566,7 @@ class TestFailures:
         assert error.type == "UnreadableText"
         assert "#Consumer MQ Detail#" in error.message
 
-    def test_of_two_answers_an_answer_goes_before_a_failure_and_the_later_before_the_earlier(
+    def test_an_answer_is_preferred_to_a_failure_and_a_later_answer_to_an_earlier_one(
         self, tmp_path: Path
     ) -> None:
         route = answer_to("5.5.0", "mqadmin/topicRoute.txt", "topicRoute", "order-events")
@@ -597,7 +597,7 @@ class TestRefused:
             assert "`exportMetadata -b ADDRESS` of each broker" in problem
             copied.unlink()
 
-    def test_an_assignment_that_is_none(self, tmp_path: Path, newest: Path) -> None:
+    def test_a_simulated_assignment(self, tmp_path: Path, newest: Path) -> None:
         (newest / "allocateMQ.txt").write_text(text("5.5.0", "more/allocateMQ.txt"))
         (problem,) = refusals(tmp_path / "exports", Sources(texts=[newest]))
         assert problem.startswith(
@@ -613,7 +613,7 @@ class TestRefused:
             "x.txt does not say which command printed it; write that into the line before it"
         )
 
-    def test_an_address_that_nobody_knows(self, tmp_path: Path) -> None:
+    def test_an_unknown_address(self, tmp_path: Path) -> None:
         folder = minimum(tmp_path / "texts")
         path = folder / "all.txt"
         path.write_text(path.read_text().replace("-b 127.0.0.1:22010", "-b 10.9.9.9:10911"))
@@ -643,7 +643,7 @@ class TestRefused:
             )
         ]
 
-    def test_a_text_that_is_no_unicode(self, tmp_path: Path, newest: Path) -> None:
+    def test_a_text_that_is_not_unicode(self, tmp_path: Path, newest: Path) -> None:
         for written in (b"$ mqadmin topicRoute -t \xff\n", "$ mqadmin topicRoute -t t\n".encode("utf-16")):
             (newest / "topicRoute.txt").write_bytes(written)
             assert (
@@ -651,7 +651,7 @@ class TestRefused:
                 in refusals(tmp_path / "exports", Sources(texts=[newest]))[0]
             )
 
-    def test_names_that_are_no_unicode(self, tmp_path: Path, newest: Path) -> None:
+    def test_names_that_are_not_unicode(self, tmp_path: Path, newest: Path) -> None:
         brokers = lay_out("5.5.0", "broker_files", tmp_path / "brokers")
         odd = (brokers / os.fsdecode(b"b\xff"), brokers / "hz@broker-a" / os.fsdecode(b"c\xff.json"))
         odd[0].mkdir()
@@ -673,7 +673,7 @@ class TestRefused:
             "mem.txt cannot be read: Input/output error"
         ]
 
-    def test_links_to_folders_and_what_is_no_file(self, tmp_path: Path, newest: Path) -> None:
+    def test_links_to_folders_and_special_files(self, tmp_path: Path, newest: Path) -> None:
         (tmp_path / "elsewhere").mkdir()
         (newest / "link").symlink_to(tmp_path / "elsewhere")
         (newest / "nothing").symlink_to(tmp_path / "missing")
@@ -689,7 +689,7 @@ class TestRefused:
         (problem, *_) = refusals(tmp_path / "exports", Sources(texts=[newest / "pipe"], captured_at=NOON))
         assert problem == f"{newest / 'pipe'} is neither a file nor a folder; put its text into a file"
 
-    def test_what_is_not_there(self, tmp_path: Path, newest: Path) -> None:
+    def test_missing_sources(self, tmp_path: Path, newest: Path) -> None:
         gone = Sources(texts=[newest, tmp_path / "nothing"], broker_files=[tmp_path / "none"])
         problems = refusals(tmp_path / "exports", gone)
         assert [problem.partition(";")[0] for problem in problems] == [
@@ -698,7 +698,7 @@ class TestRefused:
         ]
 
     @pytest.mark.parametrize("release", RELEASES)
-    def test_a_file_that_several_commands_wrote_is_nobodys(self, tmp_path: Path, release: str) -> None:
+    def test_a_file_that_several_commands_wrote_is_refused(self, tmp_path: Path, release: str) -> None:
         folder = lay_out(release, "mqadmin", tmp_path / "texts")
         path = folder / "exportMetadata.txt"
         addresses = {folder.name for folder in (folder / "exportMetadata").iterdir()}
@@ -786,7 +786,7 @@ class TestBrokersFiles:
         ]
         assert (row["consumer_group"], row["queue_id"], row["redelivery_count"]) == ("fifo", 2, 1)
 
-    def test_a_damaged_file_gives_way_to_its_backup_and_it_is_told(
+    def test_the_backup_replaces_a_damaged_file_and_this_is_reported(
         self, tmp_path: Path, sources: Sources
     ) -> None:
         folder = tmp_path / "brokers/hz@broker-a"
@@ -802,9 +802,7 @@ class TestBrokersFiles:
         (notice,) = [each for each in conversion.notices if "topics.json.bak is read" in each]
         assert notice.startswith("hz@broker-a: topics.json is damaged (line ")
 
-    def test_files_of_which_none_can_be_read_are_an_error_line(
-        self, tmp_path: Path, sources: Sources
-    ) -> None:
+    def test_unreadable_files_are_an_error_line(self, tmp_path: Path, sources: Sources) -> None:
         folder = tmp_path / "brokers/hz@broker-a"
         for name in ("subscriptionGroup.json", "subscriptionGroup.json.bak"):
             (folder / name).write_text("{")
@@ -815,7 +813,7 @@ class TestBrokersFiles:
         assert error.type == "UnreadableText"
         assert error.message.startswith("hz@broker-a: subscriptionGroup.json is damaged")
 
-    def test_a_file_that_is_missing_says_nothing(self, tmp_path: Path, sources: Sources) -> None:
+    def test_a_missing_file_adds_no_line(self, tmp_path: Path, sources: Sources) -> None:
         folder = tmp_path / "brokers/hz@broker-a"
         for path in folder.glob("topics.json*"):
             path.unlink()
@@ -825,7 +823,7 @@ class TestBrokersFiles:
         assert envelopes(tmp_path / "exports", "broker_topic_config") == []
         assert any("there is no topics.json among its files" in each for each in conversion.notices)
 
-    def test_a_folder_that_is_no_brokers_is_refused(self, tmp_path: Path, sources: Sources) -> None:
+    def test_a_folder_that_belongs_to_no_broker_is_refused(self, tmp_path: Path, sources: Sources) -> None:
         one_broker = replace(sources, broker_files=[tmp_path / "brokers/hz@broker-a"])
         (problem,) = refusals(tmp_path / "exports", one_broker)
         assert "has no folder for each broker" in problem

@@ -128,7 +128,7 @@ HARD_NAMES = [
 
 
 @pytest.mark.parametrize("level", [0, 1, 2], ids=["host", "client_id", "group"])
-def test_names_are_kept_in_the_line_whatever_they_are_and_places_are_harmless(
+def test_names_are_kept_in_the_index_and_paths_are_safe(
     drop: Path, landing: Callable[..., LandedExport], level: int
 ) -> None:
     owners = {(*("h", "c", "g")[:level], name, *("h", "c", "g")[level + 1 :]) for name in HARD_NAMES}
@@ -146,7 +146,7 @@ def test_names_are_kept_in_the_line_whatever_they_are_and_places_are_harmless(
 SAFE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@-._%~"
 
 
-def test_the_order_is_that_of_the_names_bytes(drop: Path, landing: Callable[..., LandedExport]) -> None:
+def test_the_order_is_by_the_bytes_of_names(drop: Path, landing: Callable[..., LandedExport]) -> None:
     for host in ("b", "\U0001f680", "a", "\ufb01", "B", "a0"):
         put(drop / host / "c" / "g" / "offsets.json")
     assert [file[0] for file in landing().files] == ["B", "a", "a0", "b", "\ufb01", "\U0001f680"]
@@ -226,9 +226,7 @@ def test_no_folder_is_reached_through_a_link(
     assert "is a symbolic link; nothing is read through it" in sentence
 
 
-def test_a_pipe_in_the_place_of_a_folder_holds_nobody(
-    drop: Path, landing: Callable[..., LandedExport]
-) -> None:
+def test_a_pipe_instead_of_a_folder_does_not_block(drop: Path, landing: Callable[..., LandedExport]) -> None:
     os.mkfifo(drop / "h")
     assert landing().errors[0][3:] == (
         "NotARegularFile",
@@ -245,7 +243,7 @@ def test_the_drop_folder_itself_may_be_a_link(
 
 
 @pytest.mark.parametrize("level", [0, 1, 2], ids=["host", "client_id", "group"])
-def test_a_name_that_is_no_utf_8_is_an_error_in_an_escaped_form(
+def test_a_name_that_is_not_utf_8_is_an_error_with_an_escaped_name(
     drop: Path, landing: Callable[..., LandedExport], level: int
 ) -> None:
     names = [b"h", b"c", b"g"]
@@ -272,7 +270,7 @@ def test_a_file_above_the_limit_is_not_copied_and_one_at_the_limit_is(
     ]
 
 
-def test_what_is_no_offset_file_is_counted_and_the_first_is_named(
+def test_other_entries_are_counted_and_the_first_is_named(
     drop: Path, landing: Callable[..., LandedExport]
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json")
@@ -301,7 +299,7 @@ def test_what_is_no_offset_file_is_counted_and_the_first_is_named(
     }
 
 
-def test_an_empty_tree_is_told(drop: Path, landing: Callable[..., LandedExport]) -> None:
+def test_an_empty_tree_is_reported(drop: Path, landing: Callable[..., LandedExport]) -> None:
     (drop / "h" / "c" / "g").mkdir(parents=True)
     result = landing()
     assert result.lines == []
@@ -316,7 +314,7 @@ def test_a_drop_folder_that_cannot_be_opened_is_an_error_line(
     ]
 
 
-def test_files_written_after_the_day_are_landed_and_told(
+def test_files_written_after_the_day_are_landed_and_reported(
     drop: Path, landing: Callable[..., LandedExport]
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json", written=NOON + timedelta(days=1))
@@ -384,7 +382,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     assert waited == [0.1, 0.2]
 
 
-def test_a_file_that_never_rests_is_an_error(
+def test_a_file_that_keeps_changing_is_an_error(
     drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ReadHook(monkeypatch, appending(put(drop / "h" / "c" / "g" / "offsets.json")), 99)
@@ -394,9 +392,7 @@ def test_a_file_that_never_rests_is_an_error(
     )
 
 
-def test_a_file_that_is_just_being_renamed_is_waited_for(
-    drop: Path, landing: Callable[..., LandedExport]
-) -> None:
+def test_a_file_that_is_being_renamed_is_waited_for(drop: Path, landing: Callable[..., LandedExport]) -> None:
     """Java clients before 5.1.0 remove the main file, then rename the new one."""
     new = put(drop / "h" / "c" / "g" / "offsets.json.tmp")
 
@@ -435,7 +431,7 @@ def test_a_file_that_cannot_be_read_is_an_error_and_the_others_are_landed(
     )
 
 
-def test_a_file_that_becomes_a_link_between_look_and_open_is_not_followed(
+def test_a_file_replaced_by_a_link_before_it_is_opened_is_not_followed(
     tmp_path: Path, drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = put(tmp_path / "secret", b"secret")

@@ -41,19 +41,19 @@ def tally(*answers: tuple[dict[str, Any], Answer], counts_proxies: bool = False)
         ("consumer_running_info", silence(), True),
     ],
 )
-def test_that_there_is_nothing_is_an_answer(kind: str, answer: Answer, *, has_failed: bool) -> None:
+def test_answers_are_distinguished_from_failures(kind: str, answer: Answer, *, has_failed: bool) -> None:
     assert is_failure(kind, answer) == has_failed
 
 
 @pytest.mark.parametrize(
     ("failed", "quality"), [(0, "complete"), (5, "complete"), (6, "degraded"), (51, "failed")]
 )
-def test_the_share_of_failures_decides(failed: int, quality: str) -> None:
+def test_the_failure_rate_decides_the_quality(failed: int, quality: str) -> None:
     answers = [({}, silence() if number < failed else said({})) for number in range(100)]
     assert tally(*answers).verdict(DEFAULTS) == quality
 
 
-def test_a_group_of_which_no_broker_answered_degrades_any_capture() -> None:
+def test_a_group_without_an_answer_from_any_broker_degrades_the_capture() -> None:
     many = [({}, said({}))] * 1000
     unanswered = ({"kind": "consumer_connection", "group": "g"}, silence())
     answered = ({"kind": "consumer_connection", "group": "g", "broker_addr": "b:1"}, said({}))
@@ -62,7 +62,7 @@ def test_a_group_of_which_no_broker_answered_degrades_any_capture() -> None:
     assert tally(*many, answered, unanswered).verdict(DEFAULTS) == "complete"
 
 
-def test_a_group_that_the_account_may_not_read_is_told_of_as_that() -> None:
+def test_a_group_without_read_permission_is_reported_as_such() -> None:
     counted = tally(
         *[({}, said({}))] * 1000, ({"kind": "consumer_connection", "group": "g"}, refused(16, "no"))
     )
@@ -70,7 +70,7 @@ def test_a_group_that_the_account_may_not_read_is_told_of_as_that() -> None:
     assert counted.refused == {"consumer_connection": 1}
 
 
-def test_what_one_name_server_does_not_say_the_others_do() -> None:
+def test_one_answering_name_server_is_enough_for_a_topic() -> None:
     fields = {"kind": "nameserver_route", "topic": "t", "broker_addr": ""}
     up, down = (fields | {"nameserver": "up:1"}, said({})), (fields | {"nameserver": "down:1"}, silence())
     for order in ((up, down), (down, up)):
@@ -78,7 +78,7 @@ def test_what_one_name_server_does_not_say_the_others_do() -> None:
     assert tally(down, down).failed_count == 1
 
 
-def test_a_document_names_the_worst() -> None:
+def test_the_document_counts_failures_by_kind_server_and_group() -> None:
     counted = tally(({"group": "g"}, silence()), ({"broker_addr": "b:1"}, said({})))
     assert counted.document() == {
         "asked_count": 2,

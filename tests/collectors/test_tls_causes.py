@@ -87,13 +87,13 @@ def speaking(certificate: Certificate) -> ssl.SSLContext:
     return context
 
 
-def test_a_plain_client_at_a_server_that_speaks_tls(own: Certificate) -> None:
+def test_a_plain_client_and_a_tls_server(own: Certificate) -> None:
     with server(speaking(own)) as address:
         assert "add it" in tls_cause(address, None)
         assert "collect.tls" in tls_cause(address, None)
 
 
-def test_an_authority_that_has_not_signed(own: Certificate, tmp_path: Path) -> None:
+def test_a_certificate_of_another_authority(own: Certificate, tmp_path: Path) -> None:
     other = Certificate(tmp_path, "other")
     with server(speaking(own)) as address:
         cause = tls_cause(address, CollectTls(trusted_certificates=str(other.file)))
@@ -110,7 +110,7 @@ def test_a_client_whose_tls_is_right_has_no_tls_cause(
         assert not tls_cause(address, CollectTls(verify=False))
 
 
-def test_a_server_that_wants_a_certificate(own: Certificate) -> None:
+def test_a_server_that_requires_a_client_certificate(own: Certificate) -> None:
     context = speaking(own)
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(own.file)
