@@ -1,4 +1,4 @@
-"""What every test may use: one Spark session for the whole run, set up as in production, and the sample computed once."""
+"""Shared fixtures: one Spark session for the whole run, configured as in production, and the sample computed once."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ SAMPLE_DAYS = (date(2026, 11, 16), date(2026, 11, 17), date(2026, 11, 18))
 
 @pytest.fixture(scope="session")
 def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """Return the three days of samples/exports, computed, judged and published, and their stages; tests only read it."""
+    """Return the three days of samples/exports, computed, evaluated and published, and their stages; tests only read it."""
     from rebalance_ledger.warehouse.layout import Warehouse
     from tests.support.computed_days import compute_and_publish, sample_day
 
@@ -94,7 +94,7 @@ def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
 def small_days(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> SmallDays:
-    """Return the days that tests of this run name by the mark `small_days`, computed by one plan."""
+    """Return the days that tests request by the mark `small_days`, computed by one plan."""
     from tests.support.small_days import SmallDays
 
     marks = (mark for item in request.session.items for mark in item.iter_markers("small_days"))
