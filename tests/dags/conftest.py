@@ -1,4 +1,4 @@
-"""Airflow for tests: a home of its own, and stand-ins for the programs that the DAG starts."""
+"""Airflow for tests: a separate home, and stubs for the programs that the DAG starts."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
 
 @pytest.fixture(scope="session")
 def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the environment of an Airflow whose home, and database, no other test run sees."""
+    """Return the environment of an Airflow with a home and database that no other test run uses."""
     return airflow_home(tmp_path_factory.mktemp("airflow"))
 
 

@@ -1,4 +1,4 @@
-"""Runs DAGs for one day each by `dag.test()`, as it is asked on its input, and answers what became of each: a line of JSON for a line.
+"""Runs a DAG for one day by `dag.test()` for each request line on stdin, and writes its outcome as a line of JSON.
 
 A program of its own, because Airflow keeps its database and its plugins for the life of a process; one for many runs, because it takes
 seconds to start. See `Runner` in conftest.py.

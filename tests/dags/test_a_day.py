@@ -1,4 +1,4 @@
-"""A day's run as Airflow sees it, with stand-ins for the programs."""
+"""One DAG run for one day, with stubs for the programs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_refused_day_is_tried_once_and_publishes_nothing(
     assert not [call for call in stand_ins.calls if call[2] == "publish"]
 
 
-def test_a_day_that_is_up_to_date_is_computed_only_if_a_person_forces_it(
+def test_a_day_that_is_up_to_date_is_computed_only_if_forced(
     run_day: Callable[..., dict[str, Any]], stand_ins: StandIns
 ) -> None:
     stand_ins.end({"verify west": (0, {"is_up_to_date": True})})
@@ -65,7 +65,7 @@ def test_a_day_that_is_up_to_date_is_computed_only_if_a_person_forces_it(
 
 
 @pytest.mark.e2e
-def test_the_callback_that_the_guide_shows_is_told_of_a_refused_day(
+def test_the_callback_in_the_guide_is_called_for_a_refused_day(
     airflow_environment: dict[str, str], stand_ins: StandIns, tmp_path: Path
 ) -> None:
     guide = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")

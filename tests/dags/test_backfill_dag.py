@@ -1,4 +1,4 @@
-"""What the trigger form of the backfill DAG makes of its values."""
+"""The trigger form of the backfill DAG and the commands that it starts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_range_that_ends_before_it_begins_starts_nothing(stand_ins: StandIns) 
     assert stand_ins.calls == []
 
 
-def test_a_refused_day_fails_the_task_for_good(stand_ins: StandIns) -> None:
+def test_a_refused_day_fails_the_task_without_retry(stand_ins: StandIns) -> None:
     stand_ins.end({"--cluster=c c": (3, "refused")})
 
     with pytest.raises(StageRefusedError, match="refused"):

@@ -1,4 +1,4 @@
-"""When a live cluster is asked, and what the program that asks is told in which way."""
+"""When a live cluster is collected, and how arguments and credentials reach the collector."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_today_is_collected_with_plain_arguments(stand_ins: StandIns, tmp_path: 
 
 @pytest.mark.usefixtures("settings")
 @pytest.mark.parametrize("day", [TODAY, YESTERDAY])
-def test_what_has_landed_is_left_alone(stand_ins: StandIns, tmp_path: Path, day: datetime) -> None:
+def test_a_landed_export_is_not_collected_again(stand_ins: StandIns, tmp_path: Path, day: datetime) -> None:
     land(tmp_path, day)
     collect(day)
     assert stand_ins.calls == []
@@ -99,7 +99,7 @@ def test_what_has_landed_is_left_alone(stand_ins: StandIns, tmp_path: Path, day:
         (YESTERDAY, "failed", False),
     ],
 )
-def test_a_bad_capture_is_completed_while_its_day_lasts(
+def test_a_bad_capture_is_completed_until_the_end_of_its_day(
     stand_ins: StandIns, tmp_path: Path, day: datetime, quality: str, *, is_asked: bool
 ) -> None:
     land(tmp_path, day, quality)
@@ -134,14 +134,14 @@ def test_a_bad_capture_in_an_object_store_is_completed_too(
 
 @pytest.mark.usefixtures("settings")
 @pytest.mark.parametrize("code", [4, 5])
-def test_a_bad_capture_is_tried_again_while_there_are_retries(stand_ins: StandIns, code: int) -> None:
+def test_a_bad_capture_is_retried(stand_ins: StandIns, code: int) -> None:
     stand_ins.end({"collect c": (code, "The capture is bad.")})
     with pytest.raises(LackingCaptureError, match=r"^The capture is bad\.$"):
         collect(try_number=2)
 
 
 @pytest.mark.usefixtures("settings")
-def test_after_the_last_retry_a_degraded_export_is_taken_and_a_failed_one_is_not(
+def test_after_the_last_retry_a_degraded_export_is_accepted_and_a_failed_one_is_not(
     stand_ins: StandIns, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stand_ins.end({"collect c": (4, "The capture is degraded.")})
@@ -153,7 +153,7 @@ def test_after_the_last_retry_a_degraded_export_is_taken_and_a_failed_one_is_not
 
 
 @pytest.mark.usefixtures("settings")
-def test_a_past_day_without_an_export_fails_in_a_sentence_and_nobody_is_asked(stand_ins: StandIns) -> None:
+def test_a_past_day_without_an_export_fails_in_one_sentence_and_sends_no_request(stand_ins: StandIns) -> None:
     with pytest.raises(
         AirflowFailException, match=rf"^No export of c for {YESTERDAY:%Y-%m-%d} has landed"
     ) as caught:
@@ -184,7 +184,7 @@ def test_credentials_are_passed_on_stdin_only(
     assert SECRET not in caplog.text
 
 
-def test_name_servers_of_the_settings_come_before_those_of_the_connection(
+def test_name_servers_of_the_settings_override_those_of_the_connection(
     stand_ins: StandIns, settings: Callable[[Any], None], connection: Callable[..., None]
 ) -> None:
     connection(host="elsewhere:9876", login="", password="")
@@ -193,9 +193,7 @@ def test_name_servers_of_the_settings_come_before_those_of_the_connection(
     assert not [word for word in options(stand_ins) if word.startswith(("--nameserver", "--credentials"))]
 
 
-def test_a_connection_that_is_not_there_is_named(
-    stand_ins: StandIns, settings: Callable[[Any], None]
-) -> None:
+def test_a_missing_connection_is_named(stand_ins: StandIns, settings: Callable[[Any], None]) -> None:
     settings({"connection": "nobody-made-it"})
     with pytest.raises(AirflowFailException, match="no Airflow connection nobody-made-it"):
         collect()
@@ -204,7 +202,7 @@ def test_a_connection_that_is_not_there_is_named(
 
 @pytest.mark.usefixtures("settings")
 @pytest.mark.parametrize(("code", "error"), [(1, StageCrashedError), (2, StageRefusedError)])
-def test_a_cluster_out_of_reach_is_tried_again_and_bad_settings_are_not(
+def test_an_unreachable_cluster_is_retried_and_bad_settings_are_not(
     stand_ins: StandIns, code: int, error: type[Exception]
 ) -> None:
     stand_ins.end({"collect c": (code, "None of the name servers tells.")})
@@ -220,7 +218,7 @@ def test_a_cluster_out_of_reach_is_tried_again_and_bad_settings_are_not(
         ({"keep_days": 30, "dry_run": False}, True, True),
     ],
 )
-def test_exports_are_only_named_unless_the_settings_say_otherwise(
+def test_the_removal_of_exports_is_a_dry_run_by_default(
     stand_ins: StandIns,
     settings: Callable[[Any], None],
     retention: Any,
@@ -234,7 +232,7 @@ def test_exports_are_only_named_unless_the_settings_say_otherwise(
     assert ("--apply" in str(stand_ins.calls)) is applied
 
 
-def test_exports_stay_where_the_collection_has_failed(
+def test_no_export_is_removed_if_the_collection_failed(
     stand_ins: StandIns, settings: Callable[[Any], None]
 ) -> None:
     settings({"retention": {"keep_days": 30, "dry_run": False}})
@@ -243,7 +241,7 @@ def test_exports_stay_where_the_collection_has_failed(
     assert stand_ins.calls == []
 
 
-class TestTheWholeRun:
+class TestCompleteRun:
     def test_a_past_day_that_has_landed_is_announced(
         self,
         run_day: Callable[..., dict[str, Any]],
@@ -258,7 +256,7 @@ class TestTheWholeRun:
         assert outcome["events"] == [["c|2026-11-16", {"cluster": "c", "ds": "2026-11-16"}]]
         assert [call[1:3] for call in stand_ins.calls] == [["exports", "prune"]]
 
-    def test_a_collection_that_fails_fails_the_run_and_each_task_has_its_clusters_name(
+    def test_a_failed_collection_fails_the_run_and_tasks_show_their_cluster(
         self, run_day: Callable[..., dict[str, Any]], stand_ins: StandIns, settings: Callable[[Any], None]
     ) -> None:
         settings({"nameservers": ["ns:9876"], "retention": {"keep_days": 7}})
@@ -269,7 +267,7 @@ class TestTheWholeRun:
         assert outcome["names"]["cluster_day.prune"] == "c"
         assert stand_ins.calls == []
 
-    def test_without_a_cluster_to_collect_there_is_nothing_to_do(
+    def test_without_a_cluster_to_collect_the_run_is_skipped(
         self, run_day: Callable[..., dict[str, Any]], stand_ins: StandIns, tmp_path: Path
     ) -> None:
         (tmp_path / "ledger.yaml").write_text("clusters: {c: {}}\n")

@@ -1,4 +1,4 @@
-"""What anybody who opens the DAG folder may rely on, without running anything."""
+"""Properties of the DAGs that hold without running them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_folder_holds_exactly_these_dags(bag: DagBag) -> None:
         ("publish", "announce"),
     ],
 )
-def test_no_step_starts_before_the_one_it_depends_on_has_succeeded(
+def test_no_step_starts_before_its_upstream_step_has_succeeded(
     dag: DAG, upstream: str, downstream: str
 ) -> None:
     task = _task(dag, downstream)
@@ -82,7 +82,7 @@ def test_notifications_are_sent_after_a_refusal_too_and_do_not_hide_it(dag: DAG)
     assert _task(dag, "report").downstream_task_ids == set()
 
 
-def test_what_must_not_crowd_has_a_pool_and_publication_announces_itself(dag: DAG) -> None:
+def test_heavy_tasks_have_a_pool_and_publication_emits_an_asset_event(dag: DAG) -> None:
     publish = _task(dag, "publish")
     assert publish.pool == "ledger_publish"
     assert _task(dag, "build").pool == "ledger_build"
@@ -97,7 +97,7 @@ def test_a_landed_export_starts_its_clusters_day(dag: DAG) -> None:
     assert set(dag.params) == {"cluster", "ds", "stage_through", "force"}
 
 
-def test_old_exports_are_named_only_after_todays_has_landed(bag: DagBag) -> None:
+def test_old_exports_are_removed_only_after_todays_has_landed(bag: DagBag) -> None:
     export = bag.dags["cluster_export"]
     assert _task(export, "collect").upstream_task_ids == {"clusters"}
     assert "cluster_day.collect" in _task(export, "prune").upstream_task_ids
@@ -105,7 +105,7 @@ def test_old_exports_are_named_only_after_todays_has_landed(bag: DagBag) -> None
     assert [asset.uri for asset in _task(export, "collect").outlets] == ["ledger://exports/"]
 
 
-def test_maintenance_leaves_the_slot_of_publications_alone(bag: DagBag) -> None:
+def test_maintenance_does_not_use_the_publication_pool(bag: DagBag) -> None:
     maintenance = bag.dags["warehouse_maintenance"]
     # A publication must not wait for all of it.
     assert [task.pool for task in maintenance.tasks] == ["default_pool"]
@@ -113,7 +113,7 @@ def test_maintenance_leaves_the_slot_of_publications_alone(bag: DagBag) -> None:
 
 
 @pytest.mark.parametrize("dag_id", DAG_IDS)
-def test_every_task_is_tried_again_later_and_none_hangs_for_ever(bag: DagBag, dag_id: str) -> None:
+def test_every_task_has_retries_with_delay_and_a_timeout(bag: DagBag, dag_id: str) -> None:
     dag = bag.dags[dag_id]
     for task in dag.tasks:
         assert task.retries >= 1, task.task_id
@@ -124,7 +124,7 @@ def test_every_task_is_tried_again_later_and_none_hangs_for_ever(bag: DagBag, da
 
 
 @pytest.mark.parametrize("dag_id", DAG_IDS)
-def test_every_task_and_the_dag_have_a_page_in_the_ui(bag: DagBag, dag_id: str) -> None:
+def test_every_task_and_the_dag_have_documentation_in_the_ui(bag: DagBag, dag_id: str) -> None:
     dag = bag.dags[dag_id]
     assert dag.doc_md
     assert ("`ds`" in dag.doc_md) == (dag_id != "warehouse_maintenance")
@@ -132,12 +132,12 @@ def test_every_task_and_the_dag_have_a_page_in_the_ui(bag: DagBag, dag_id: str) 
         assert task.doc_md, task.task_id
 
 
-def test_every_pool_that_a_task_names_is_made_by_the_set_up(bag: DagBag) -> None:
+def test_every_pool_that_a_task_uses_is_created_by_the_set_up(bag: DagBag) -> None:
     named = {task.pool for dag in bag.dags.values() for task in dag.tasks} - {"default_pool"}
     assert named == {name for name, *_ in POOLS}
 
 
-def test_a_backfill_of_three_dates_is_those_three_days(bag: DagBag) -> None:
+def test_a_backfill_of_three_dates_runs_those_three_days(bag: DagBag) -> None:
     scheduled = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(bag.dags["queue_ledger"]))
     first, last = datetime(2026, 11, 16, tzinfo=UTC), datetime(2026, 11, 18, tzinfo=UTC)
     runs = list(scheduled.iter_dagrun_infos_between(first, last))
@@ -147,7 +147,7 @@ def test_a_backfill_of_three_dates_is_those_three_days(bag: DagBag) -> None:
 
 
 @pytest.mark.parametrize("dag_id", DAG_IDS)
-def test_nothing_is_caught_up_that_nobody_asked_for(bag: DagBag, dag_id: str) -> None:
+def test_catchup_is_disabled(bag: DagBag, dag_id: str) -> None:
     dag = bag.dags[dag_id]
     assert dag.catchup is False
     assert dag.start_date is not None

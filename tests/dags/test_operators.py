@@ -1,4 +1,4 @@
-"""How the operators start a stage, and what its exit code means to Airflow."""
+"""How the operators start a step, and how they translate its exit code for Airflow."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def build(cluster: str = "c") -> LedgerBuildOperator:
     return LedgerBuildOperator(task_id="build", verify_task_id="verify_export", cluster=cluster)
 
 
-def test_the_gates_link_is_kept_with_the_dag_by_the_name_under_which_it_is_asked_for() -> None:
+def test_the_gate_link_is_serialized_with_the_dag_under_its_name() -> None:
     serialized = OperatorSerialization.serialize_operator(stage("gate"))
 
     assert serialized["_operator_extra_links"] == {"Data Docs": "_link_DataDocsLink"}
@@ -97,7 +97,7 @@ def test_the_gates_link_is_kept_with_the_dag_by_the_name_under_which_it_is_asked
     ("served_at", "start"),
     [(None, "/queue-ledger"), ("https://docs.example/ledger/", "https://docs.example/ledger")],
 )
-def test_the_gates_link_leads_to_the_page_that_it_built(
+def test_the_gate_link_leads_to_the_page_that_the_gate_built(
     stand_ins: StandIns,
     monkeypatch: pytest.MonkeyPatch,
     code: int,
@@ -127,7 +127,7 @@ def test_links_are_below_the_path_at_which_a_proxy_serves_airflow(
     assert page_url(page) == "/airflow/queue-ledger/c/2026-11-16/index.html"
 
 
-def test_the_reports_link_leads_to_the_page_that_the_step_names(stand_ins: StandIns) -> None:
+def test_the_report_link_leads_to_the_page_that_the_step_names(stand_ins: StandIns) -> None:
     page = Path(stand_ins.environment["LEDGER_WAREHOUSE"]) / "data_docs" / "c" / "2026-11-16" / "report.html"
     stand_ins.end({"report c": (0, {"page": str(page)})})
     report = ReportOperator(task_id="report", cluster="c")
@@ -137,7 +137,7 @@ def test_the_reports_link_leads_to_the_page_that_the_step_names(stand_ins: Stand
     assert ReportLink().get_link(report, ti_key=None) == "/queue-ledger/c/2026-11-16/report.html"  # type: ignore[arg-type]
 
 
-def test_a_gate_that_crashed_has_no_pages_to_link(stand_ins: StandIns) -> None:
+def test_a_crashed_gate_has_no_link(stand_ins: StandIns) -> None:
     stand_ins.end({"gate c": (1, "it crashed")})
     judged = stage("gate")
 
@@ -148,7 +148,7 @@ def test_a_gate_that_crashed_has_no_pages_to_link(stand_ins: StandIns) -> None:
 
 
 @pytest.mark.parametrize("name", ["verify", "gate", "publish"])
-def test_a_stage_without_spark_is_the_command_line_with_plain_arguments(
+def test_a_step_without_spark_runs_the_command_line_with_plain_arguments(
     stand_ins: StandIns, name: str
 ) -> None:
     stage(name, NASTY).execute(context())
@@ -161,7 +161,7 @@ def test_a_stage_without_spark_is_the_command_line_with_plain_arguments(
     ]
 
 
-def test_the_spark_stage_is_submitted_to_the_connections_master(
+def test_the_spark_step_is_submitted_to_the_connections_master(
     stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(
@@ -184,7 +184,7 @@ def test_the_spark_stage_is_submitted_to_the_connections_master(
     ],
     ids=["by default", "a further try", "forced", "switched off"],
 )
-def test_a_build_also_stages_what_has_landed_beside_its_own_day(
+def test_a_build_also_stages_other_landed_days(
     stand_ins: StandIns, of_run: dict[str, Any], settings: str, *, is_beside: bool
 ) -> None:
     Path(stand_ins.environment["LEDGER_SETTINGS"]).write_text(settings)
@@ -198,7 +198,7 @@ def test_a_build_also_stages_what_has_landed_beside_its_own_day(
     [({}, False), ({"try_number": 2}, True), ({"force": True}, True)],
     ids=["by default", "a further try", "forced"],
 )
-def test_a_day_that_another_application_has_staged_needs_none(
+def test_a_day_that_another_application_has_staged_starts_no_application(
     stand_ins: StandIns, of_run: dict[str, Any], *, is_submitted: bool
 ) -> None:
     staged = {"run_id": "r", "row_counts": {"gold.finding": 3}}
@@ -208,7 +208,7 @@ def test_a_day_that_another_application_has_staged_needs_none(
 
 
 @pytest.mark.parametrize(("force", "words"), [(False, ["--through=2026-11-18"]), (True, [])])
-def test_a_run_that_others_follow_stages_their_days_too(
+def test_a_run_also_stages_the_days_of_runs_queued_after_it(
     stand_ins: StandIns, *, force: bool, words: list[str]
 ) -> None:
     build("c").execute(context(stage_through="2026-11-18", force=force))
@@ -219,7 +219,9 @@ def test_a_run_that_others_follow_stages_their_days_too(
 @pytest.mark.parametrize(
     ("task", "code"), [(stage("gate"), 2), (stage("gate"), 3), (build(), 2)], ids=["input", "gate", "build"]
 )
-def test_a_refusal_fails_for_good_and_says_why(stand_ins: StandIns, task: BaseOperator, code: int) -> None:
+def test_a_refusal_fails_without_retry_and_shows_the_reason(
+    stand_ins: StandIns, task: BaseOperator, code: int
+) -> None:
     end_all(stand_ins, code, "Refused: queue_assignment holds a duplicated owner.")
     with pytest.raises(
         StageRefusedError, match=r"^Refused: queue_assignment holds a duplicated owner\.$"
@@ -229,7 +231,7 @@ def test_a_refusal_fails_for_good_and_says_why(stand_ins: StandIns, task: BaseOp
     assert caught.value.exit_code == code
 
 
-def test_every_line_of_a_refusal_reaches_the_reader(stand_ins: StandIns) -> None:
+def test_every_line_of_a_refusal_is_shown(stand_ins: StandIns) -> None:
     words = "\n".join(
         ["The gate refused this day.", *(f"- expectation {number} fails" for number in range(12))]
     )
@@ -240,14 +242,14 @@ def test_every_line_of_a_refusal_reaches_the_reader(stand_ins: StandIns) -> None
 
 
 @pytest.mark.parametrize("task", [stage("gate"), build()], ids=["ledger", "spark-submit"])
-def test_a_crash_may_be_tried_again(stand_ins: StandIns, task: BaseOperator) -> None:
+def test_a_crash_can_be_retried(stand_ins: StandIns, task: BaseOperator) -> None:
     end_all(stand_ins, 1, "OSError: disk full")
     with pytest.raises(StageCrashedError, match=r"crashed.*: OSError: disk full") as caught:
         task.execute(context())
     assert not isinstance(caught.value, AirflowFailException)
 
 
-def test_a_program_that_wrote_no_reason_is_a_crash_with_a_sentence(stand_ins: StandIns) -> None:
+def test_a_program_that_fails_without_a_reason_is_reported_as_a_crash(stand_ins: StandIns) -> None:
     stand_ins.end({"gate c": (-9, {}), "build c": (1, {})})
     with pytest.raises(StageCrashedError, match="its last output is above"):
         stage("gate").execute(context())
@@ -267,7 +269,7 @@ def test_a_program_that_wrote_no_reason_is_a_crash_with_a_sentence(stand_ins: St
     ],
     ids=["large", "small", "incomplete", "missing"],
 )
-def test_the_driver_of_a_large_export_has_both_compilers(
+def test_the_driver_of_a_large_export_uses_both_jit_compilers(
     stand_ins: StandIns, manifest: object, *, expected: bool
 ) -> None:
     day = Path(stand_ins.environment["LEDGER_EXPORTS"]) / "c" / "2026-11-16"
@@ -279,7 +281,7 @@ def test_the_driver_of_a_large_export_has_both_compilers(
     assert ("spark.driver.defaultJavaOptions=-XX:TieredStopAtLevel=4" in call) == expected
 
 
-def test_a_run_without_a_logical_date_belongs_to_no_day(stand_ins: StandIns) -> None:
+def test_a_run_without_a_logical_date_has_no_day(stand_ins: StandIns) -> None:
     with pytest.raises(AirflowFailException, match="This run has no day"):
         stage("gate").execute(context(logical_date=None))
     assert stand_ins.calls == []
@@ -296,7 +298,7 @@ def test_cluster_and_day_come_from_the_form_or_from_the_partition_key() -> None:
 @pytest.mark.parametrize(
     "key", ["prod", "|2026-11-17", "prod|2026-11-31", "prod|20261117", "2026-11-17|prod"]
 )
-def test_a_partition_key_of_another_form_is_named(key: str) -> None:
+def test_a_malformed_partition_key_is_named(key: str) -> None:
     with pytest.raises(AirflowFailException, match=r"does not have the form <cluster>\|<YYYY-MM-DD>"):
         day_of(context(None, key))
 
@@ -308,7 +310,7 @@ def test_ids_of_started_runs_differ_where_names_of_clusters_do() -> None:
 
 
 @pytest.mark.usefixtures("stand_ins")
-def test_a_worker_that_does_not_know_the_warehouse_says_which_variable_to_set(
+def test_a_worker_without_a_warehouse_location_names_the_variable_to_set(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("LEDGER_WAREHOUSE")
@@ -316,7 +318,7 @@ def test_a_worker_that_does_not_know_the_warehouse_says_which_variable_to_set(
         stage("publish").execute(context())
 
 
-def test_the_object_stores_keys_come_from_the_connection_that_is_named(
+def test_the_object_store_keys_come_from_the_named_connection(
     stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extra = {"region_name": "eu-central-1", "endpoint_url": "http://store:8333"}
@@ -363,7 +365,7 @@ def test_no_program_of_a_task_inherits_airflows_secrets(
 
 
 @pytest.mark.usefixtures("stand_ins")
-def test_an_object_stores_connection_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_object_store_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEDGER_OBJECT_STORE_CONNECTION", "lake")
     with pytest.raises(AirflowFailException, match="no Airflow connection lake"):
         stage("publish").execute(context())
@@ -371,7 +373,7 @@ def test_an_object_stores_connection_that_is_not_there_is_named(monkeypatch: pyt
 
 @pytest.mark.usefixtures("stand_ins")
 class TestDeadlines:
-    """A day is late when its deadline has passed; until then no worker waits for it."""
+    """A day is late after its deadline; until then the sensor is deferred and occupies no worker."""
 
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
@@ -388,12 +390,12 @@ class TestDeadlines:
         landed.mkdir(parents=True)
         (landed / "manifest.json").touch()
 
-    def test_before_the_deadline_an_export_without_collector_is_looked_for_again(self) -> None:
+    def test_before_the_deadline_the_sensor_polls_again_for_an_export_without_collector(self) -> None:
         with pytest.raises(AirflowRescheduleException) as caught:
             ExportDeadlineOperator(task_id="export_landed", cluster="early").execute(context(self.today))
         assert caught.value.reschedule_date <= datetime.now(UTC) + timedelta(minutes=10)
 
-    def test_a_landed_export_meets_its_deadline_however_late_it_is_looked_for(self, tmp_path: Path) -> None:
+    def test_a_landed_export_meets_its_deadline_even_if_checked_late(self, tmp_path: Path) -> None:
         self.land(tmp_path, "late", self.today)
         ExportDeadlineOperator(task_id="export_landed", cluster="late").execute(context(self.today))
 
@@ -420,7 +422,7 @@ class TestDeadlines:
         stand_ins.end({"--cluster=late late": (0, {"newest_days": {"late": ds}})})
         task.execute(context(self.today))
 
-    def test_a_publication_without_deadline_is_not_watched(self, stand_ins: StandIns) -> None:
+    def test_a_publication_without_deadline_is_not_monitored(self, stand_ins: StandIns) -> None:
         with pytest.raises(AirflowSkipException):
             PublicationDeadlineOperator(task_id="published", cluster="early").execute(context(self.today))
         assert stand_ins.calls == []
@@ -431,7 +433,7 @@ def end_all(stand_ins: StandIns, code: int, words: str) -> None:
 
 
 @pytest.mark.parametrize(("dry_run", "said"), [("true", []), ("false", ["--apply"])])
-def test_maintenance_only_names_what_would_go_unless_the_settings_say_otherwise(
+def test_maintenance_is_a_dry_run_by_default(
     stand_ins: StandIns, tmp_path: Path, dry_run: str, said: list[str]
 ) -> None:
     (tmp_path / "ledger.yaml").write_text(f"maintenance: {{dry_run: {dry_run}}}\n")
@@ -460,7 +462,7 @@ def test_maintenance_only_names_what_would_go_unless_the_settings_say_otherwise(
         ),
     ],
 )
-def test_notifications_go_where_the_connection_says_and_no_list_of_processes_shows_it(
+def test_the_notification_destination_comes_from_the_connection_and_is_in_no_process_list(
     stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any], url: str
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_PAGER", json.dumps(connection))
@@ -474,7 +476,7 @@ def test_notifications_go_where_the_connection_says_and_no_list_of_processes_sho
     assert [stdin for stdin, _ in stand_ins.heard] == [f"{url}\n"]
 
 
-def test_without_a_connection_nobody_is_notified_and_the_task_is_skipped(stand_ins: StandIns) -> None:
+def test_without_a_connection_no_notification_is_sent_and_the_task_is_skipped(stand_ins: StandIns) -> None:
     with pytest.raises(AirflowSkipException, match="LEDGER_NOTIFY_CONNECTION"):
         NotifyOperator(task_id="notify", cluster="c").execute(context())
 
@@ -489,7 +491,7 @@ def test_without_a_connection_nobody_is_notified_and_the_task_is_skipped(stand_i
         ({"conn_type": "smtp", "host": "mail.example"}, "needs a host, and from_email and to_emails"),
     ],
 )
-def test_a_connection_that_cannot_be_used_is_named(
+def test_an_unusable_connection_is_named(
     stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any] | None, sentence: str
 ) -> None:
     if connection is not None:

@@ -1,4 +1,4 @@
-"""Pages of days in Airflow: served to who may read the DAG's runs, and nothing else is."""
+"""Day pages in Airflow: served to users who may read the DAG's runs, and nothing else is served."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def warehouse(tmp_path: Path) -> Path:
 def server(
     airflow_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PageServer]:
-    """Yield Airflow's API server, which is asked with the variables that a test gives it."""
+    """Yield Airflow's API server, configured by the variables of each test."""
     with closing(PageServer(airflow_environment, tmp_path_factory.mktemp("server"))) as started:
         yield started
 
 
-def test_pages_are_served_to_who_is_logged_in(server: PageServer, warehouse: Path) -> None:
+def test_pages_are_served_to_users_who_are_logged_in(server: PageServer, warehouse: Path) -> None:
     days, data_docs, report, refused, browser, program, outside, encoded, other_type, missing = server.send(
         Request("/queue-ledger/"),
         Request(f"{DAY}/index.html"),
@@ -82,14 +82,14 @@ def test_pages_are_served_to_who_is_logged_in(server: PageServer, warehouse: Pat
     assert '<a href="prod%252Feu%3Cb%3E%25E2%2580%25AE/2026-11-16/report.html">report</a>' in text
 
 
-def test_a_server_without_pages_says_why(server: PageServer) -> None:
+def test_a_server_without_pages_shows_the_reason(server: PageServer) -> None:
     (days,) = server.send(Request("/queue-ledger/"), LEDGER_WAREHOUSE="").answers
 
     assert days["status"] == 200
     assert "LEDGER_WAREHOUSE is not set" in days["text"]
 
 
-def test_a_store_that_cannot_be_reached_is_an_error_without_its_address_and_keys(
+def test_the_error_for_an_unreachable_store_hides_its_address_and_keys(
     server: PageServer,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

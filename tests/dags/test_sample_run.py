@@ -1,4 +1,4 @@
-"""`make run` on a terminal names the table that Spark has computed last, and leaves the line as a pipe would have it."""
+"""`make run` on a terminal shows the table that Spark has computed last, and then clears the line."""
 
 from __future__ import annotations
 
