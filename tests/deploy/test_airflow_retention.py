@@ -1,4 +1,4 @@
-"""Retention of Airflow's metadata and logs; `airflow` itself is a stand-in that notes its arguments."""
+"""Retention of Airflow's metadata and logs; `airflow` itself is a stub that records its arguments."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def file_of_age(file: Path, days: int) -> Path:
     return file
 
 
-def test_old_rows_and_logs_are_removed_and_young_ones_stay(tmp_path: Path) -> None:
+def test_old_rows_and_logs_are_removed_and_recent_ones_are_kept(tmp_path: Path) -> None:
     old = file_of_age(tmp_path / "logs" / "dag_id=d" / "run" / "attempt=1.log", 31)
     young = file_of_age(tmp_path / "logs" / "dag_id=d" / "other-run" / "attempt=1.log", 29)
     beside = file_of_age(tmp_path / "not-a-log", 100)
@@ -68,7 +68,7 @@ def test_a_link_is_removed_and_not_followed(tmp_path: Path) -> None:
     assert target.exists()
 
 
-def test_an_empty_folder_goes_once_it_is_old(tmp_path: Path) -> None:
+def test_an_old_empty_folder_is_removed(tmp_path: Path) -> None:
     empty = tmp_path / "logs" / "empty"
     empty.mkdir(parents=True)
     clean(tmp_path)
@@ -78,7 +78,7 @@ def test_an_empty_folder_goes_once_it_is_old(tmp_path: Path) -> None:
     assert not empty.exists()
 
 
-def test_a_failure_of_airflow_is_a_failure(tmp_path: Path) -> None:
+def test_a_failure_of_airflow_is_reported(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     code, _ = clean(tmp_path, exit_code=1)
     assert code != 0

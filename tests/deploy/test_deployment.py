@@ -1,4 +1,4 @@
-"""What the files in deploy/ promise, as far as it can be seen without a Docker engine; tests/e2e_cluster runs them."""
+"""Properties of the files in deploy/ that can be checked without a Docker engine; tests/e2e_cluster runs them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service_has_limits_and_says_what_happens_when_it_ends(name: str) -> None:
+def test_a_service_has_resource_limits_and_a_restart_policy(name: str) -> None:
     found = service(name)
     assert re.fullmatch(r"\d+[mg]", found["mem_limit"])
     assert float(found["cpus"]) > 0
@@ -76,7 +76,7 @@ def seconds(duration: str) -> int:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service_has_no_capability_and_no_writable_image(name: str) -> None:
+def test_a_service_has_no_capabilities_and_a_read_only_image(name: str) -> None:
     found = service(name)
     assert found["cap_drop"] == ["ALL"]
     assert "cap_add" not in found
@@ -86,7 +86,7 @@ def test_a_service_has_no_capability_and_no_writable_image(name: str) -> None:
     assert found["tmpfs"]
 
 
-def test_a_worker_waits_longer_than_a_build_may_take_and_stops_before_what_a_build_needs() -> None:
+def test_a_worker_waits_longer_than_a_build_and_stops_before_services_that_a_build_needs() -> None:
     dag = (ROOT / "dags" / "cluster_ledger.py").read_text(encoding="utf-8")
     limit = re.search(r'task_id="build",.*?execution_timeout=timedelta\(hours=(\d+)\)', dag, re.DOTALL)
     assert limit
@@ -99,7 +99,7 @@ def test_a_worker_waits_longer_than_a_build_may_take_and_stops_before_what_a_bui
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service_reads_only_the_secrets_that_it_is_given_and_no_others(name: str) -> None:
+def test_a_service_reads_only_the_secrets_that_it_is_given(name: str) -> None:
     found = service(name)
     mounts = [re.fullmatch(r"secret-([\w-]+):(/[^:]+)(:ro)?", text) for text in found.get("volumes", [])]
     mounted = {match[1] for match in mounts if match}
@@ -127,7 +127,7 @@ def test_a_service_that_waits_for_another_one_shares_a_network_with_it() -> None
                 assert set(service(name)["networks"]) & set(service(needed)["networks"]), (name, needed)
 
 
-def test_another_user_reads_a_secret_by_its_group() -> None:
+def test_another_user_can_read_a_secret_through_its_group() -> None:
     for name in ("postgres", "object-store"):
         assert service(name)["group_add"] == ["50000"]
 
@@ -140,7 +140,7 @@ def test_an_address_switches_metrics_and_lineage_on() -> None:
     assert '"${OTEL_EXPORTER_OTLP_ENDPOINT:+True#}False"' in text
 
 
-def test_the_name_of_the_project_and_so_of_its_volumes_stays() -> None:
+def test_the_name_of_the_project_and_its_volumes_is_fixed() -> None:
     text = COMPOSE_FILE.read_text(encoding="utf-8")
     assert re.search(r"^name: rebalance-ledger$", text, re.MULTILINE)
     volumes = text[text.index("\nvolumes:\n") : text.index("\nnetworks:\n")]
@@ -152,12 +152,12 @@ def test_the_name_of_the_project_and_so_of_its_volumes_stays() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - ENDING - CLIENTS))
-def test_a_service_says_whether_it_is_healthy(name: str) -> None:
+def test_a_service_has_a_health_check(name: str) -> None:
     assert service(name)["healthcheck"]["test"]
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service_starts_after_what_it_needs_is_ready(name: str) -> None:
+def test_a_service_starts_after_its_dependencies_are_ready(name: str) -> None:
     for needed, wait in service(name).get("depends_on", {}).items():
         wanted = "service_completed_successfully" if needed in ENDING else "service_healthy"
         assert wait["condition"] == wanted
@@ -173,7 +173,7 @@ def test_an_image_is_pinned_by_version(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_page_is_open_to_this_machine_alone_unless_somebody_says_otherwise(name: str) -> None:
+def test_ports_are_published_on_loopback_by_default(name: str) -> None:
     for port in service(name).get("ports", []):
         assert port.startswith("127.0.0.1:")
 
@@ -182,14 +182,14 @@ def test_no_variable_must_be_set() -> None:
     assert required_variables() == set()
 
 
-def test_a_secret_of_an_older_env_file_reaches_only_the_service_that_takes_it_over() -> None:
+def test_a_secret_of_an_older_env_file_reaches_only_the_service_that_migrates_it() -> None:
     named = r"\$\{(\w*(?:PASSWORD|SECRET|_KEY)\w*)(.*?)\}"
     taken = service("secrets-init")["environment"]
     assert set(taken.values()) == {""}
     assert re.findall(named, COMPOSE_FILE.read_text(encoding="utf-8")) == [(name, ":-") for name in taken]
 
 
-def test_what_the_example_shows_is_the_default() -> None:
+def test_the_example_env_file_shows_the_defaults() -> None:
     example = (ROOT / ".env.example").read_text(encoding="utf-8")
     compose = COMPOSE_FILE.read_text(encoding="utf-8")
     shown = re.findall(r"^#(\w+)=(.+)$", example, re.MULTILINE)
@@ -218,7 +218,7 @@ def test_spark_on_a_cluster_reads_and_writes_as_on_one_machine() -> None:
     assert not {"spark.master", "spark.driver.host", "spark.driver.bindAddress"} & set(cluster)
 
 
-def test_event_logs_of_spark_hide_the_keys_of_the_object_store_and_the_secret_of_the_rpc() -> None:
+def test_spark_event_logs_redact_the_object_store_keys_and_the_rpc_secret() -> None:
     hidden = re.compile(
         spark_settings(DEPLOY / "spark" / "spark-defaults.conf")["spark.redaction.regex"].removeprefix(
             "(?i)"
@@ -248,7 +248,7 @@ def spark_settings(file: Path) -> dict[str, str]:
         (["dag_processor.status=healthy"], 1),
     ],
 )
-def test_a_part_is_well_only_if_the_page_says_so(expected: list[str], code: int) -> None:
+def test_a_component_is_healthy_only_if_its_health_page_confirms_it(expected: list[str], code: int) -> None:
     said = {"scheduler": {"status": "healthy"}, "triggerer": {"status": "unhealthy"}, "dag_processor": None}
     with page(said) as address:
         answer = look(address, *expected)
@@ -256,7 +256,7 @@ def test_a_part_is_well_only_if_the_page_says_so(expected: list[str], code: int)
     assert bool(answer.stdout) == bool(code)
 
 
-def test_a_part_that_does_not_answer_is_unhealthy() -> None:
+def test_a_component_that_does_not_answer_is_unhealthy() -> None:
     with page({}) as address:
         pass
     answer = look(address)
@@ -288,7 +288,7 @@ def page(said: Any) -> Iterator[str]:
         serving.join()
 
 
-def test_a_shell_that_works_on_this_checkout_does_not_change_where_containers_look() -> None:
+def test_environment_variables_of_the_developers_shell_do_not_change_container_paths() -> None:
     # Compose takes a variable of the shell before the same one of .env.
     of_checkout = set(
         re.findall(r"^ *export (\w+)=", (DEPLOY.parent / "conf" / "environment.sh").read_text(), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Secrets of the deployment: drawn once, kept, taken over from an older installation, and read from files."""
+"""Secrets of the deployment: generated once, kept, migrated from an older installation, and read from files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_every_installation_draws_secrets_of_its_own(tmp_path: Path) -> None:
+def test_every_installation_generates_its_own_secrets(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
@@ -55,7 +55,7 @@ def test_every_installation_draws_secrets_of_its_own(tmp_path: Path) -> None:
     assert one["spark/secret"] in one["spark/rpc.conf"]
 
 
-def test_a_secret_is_for_its_user_and_group_and_nobody_writes_it(tmp_path: Path) -> None:
+def test_a_secret_is_readable_by_its_user_and_group_and_not_writable(tmp_path: Path) -> None:
     draw(tmp_path)
     for file in tmp_path.rglob("*"):
         assert file.stat().st_mode & 0o777 == (0o750 if file.is_dir() else 0o440)
@@ -72,7 +72,7 @@ def test_a_second_start_keeps_everything_and_prints_no_secret(tmp_path: Path) ->
         assert value not in first.stdout + first.stderr + second.stdout + second.stderr
 
 
-def test_a_file_that_was_lost_is_drawn_again_and_the_others_stay(tmp_path: Path) -> None:
+def test_a_lost_file_is_generated_again_and_the_others_are_kept(tmp_path: Path) -> None:
     draw(tmp_path)
     before = contents(tmp_path)
     (tmp_path / "spark" / "secret").unlink()
@@ -82,7 +82,7 @@ def test_a_file_that_was_lost_is_drawn_again_and_the_others_stay(tmp_path: Path)
     assert after["spark/secret"] in after["spark/rpc.conf"]
 
 
-def test_the_secrets_of_an_older_env_file_are_taken_over(tmp_path: Path) -> None:
+def test_the_secrets_of_an_older_env_file_are_migrated(tmp_path: Path) -> None:
     answer = draw(tmp_path, **OLD_ENV)
     assert answer.returncode == 0
     found = contents(tmp_path)
@@ -93,7 +93,7 @@ def test_the_secrets_of_an_older_env_file_are_taken_over(tmp_path: Path) -> None
     assert contents(tmp_path) == found
 
 
-def test_another_value_for_a_secret_in_use_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_different_value_for_a_secret_in_use_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     draw(tmp_path)
     drawn = contents(tmp_path)
     answer = draw(tmp_path, AIRFLOW_FERNET_KEY="another")
@@ -127,7 +127,7 @@ def test_a_key_is_read_from_its_file_unless_it_is_set(
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
 
 
-def test_a_driver_gets_the_secret_of_the_rpc_by_a_file_and_no_variable_of_airflow(tmp_path: Path) -> None:
+def test_a_driver_reads_the_rpc_secret_from_a_file_and_gets_no_airflow_variable(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("a key")
     answer = run_with_stand_in(
         tmp_path,
