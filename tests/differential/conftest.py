@@ -1,4 +1,4 @@
-"""What the comparisons with RocketMQ's own classes share: a JVM a release, and the checks of the golden tests."""
+"""Fixtures for comparisons with RocketMQ's own classes: one JVM per release."""
 
 from __future__ import annotations
 

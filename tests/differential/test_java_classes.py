@@ -1,4 +1,4 @@
-"""The library answers fresh cases as RocketMQ's own classes do, release by release."""
+"""The library answers newly generated cases as RocketMQ's own classes do, for each release."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SHOWN_AT_MOST = 5
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_fresh_cases_are_answered_as_in_java(
+def test_generated_cases_give_the_same_answers_as_java(
     name: str, releases: list[RocketMQ], seed: int, case_count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     family, draw = DRAWN[name]
@@ -64,7 +64,9 @@ def test_fresh_cases_are_answered_as_in_java(
 
 
 @pytest.mark.parametrize("family", golden.FAMILIES)
-def test_the_golden_files_are_what_the_java_classes_answer(family: str, releases: list[RocketMQ]) -> None:
+def test_the_golden_files_equal_the_answers_of_the_java_classes(
+    family: str, releases: list[RocketMQ]
+) -> None:
     asked = [release for release in releases if release.version in golden.FAMILIES[family]]
     kept = golden.read(family)
     assert golden.as_text(golden.answered(family, kept, asked)) == golden.as_text(kept)

@@ -1,4 +1,4 @@
-"""Offset files are read, chosen between and written as RocketMQ's own classes do it, release by release."""
+"""Offset files are read, selected and written as RocketMQ's own classes do, for each release."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Compared:
         )
 
 
-def test_fresh_files_are_read_as_in_java(
+def test_generated_files_are_read_as_in_java(
     releases: list[RocketMQ], seed: int, case_count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin = time.monotonic()
@@ -90,7 +90,7 @@ def test_fresh_files_are_read_as_in_java(
     assert compared.slowest_s < SLOWEST_S
 
 
-def test_a_client_starts_as_in_java(releases: list[RocketMQ], seed: int, case_count: int) -> None:
+def test_the_start_file_is_selected_as_in_java(releases: list[RocketMQ], seed: int, case_count: int) -> None:
     cases = list(drawn.starts(seed, case_count // 10))
     verdicts = Counter[Verdict]()
     for release in releases:

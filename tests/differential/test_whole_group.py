@@ -1,4 +1,4 @@
-"""What `make bench` compares is the same answer on both sides, and it would notice if it were not."""
+"""`make bench` compares equal answers of both sides, and detects a difference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def release() -> Iterator[RocketMQ]:
 
 @pytest.mark.parametrize(("queue_count", "client_count"), [(100, 12), (30, 70)])
 @pytest.mark.parametrize("rule", whole_group.RULES, ids=lambda rule: rule.strategy)
-def test_every_client_of_a_small_group_is_given_the_same_queues(
+def test_every_client_of_a_small_group_gets_the_same_queues(
     rule: whole_group.Rule, queue_count: int, client_count: int, release: RocketMQ
 ) -> None:
     sides = whole_group.Sides(release, rule, queue_count, client_count)
@@ -44,7 +44,7 @@ def test_a_wrong_owner_ends_the_benchmark(release: RocketMQ) -> None:
         sides.run_java(0, 6)
 
 
-def test_a_sampled_rule_says_so_and_counts_its_calls() -> None:
+def test_a_sampled_strategy_is_marked_as_sampled_and_counts_its_calls() -> None:
     hashed = next(rule for rule in whole_group.RULES if rule.is_sampled)
     (measured,) = whole_group.measure(
         queue_count=16, client_count=6, repetitions=2, warm_up_s=0, rules=[hashed]
