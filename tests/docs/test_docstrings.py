@@ -104,7 +104,7 @@ def test_every_docstring_of_a_function_begins_with_an_imperative() -> None:
     assert not found, "Begin these with an imperative, such as Return, Build or Find:\n" + "\n".join(found)
 
 
-def test_openings_of_other_kinds_are_found() -> None:
+def test_other_openings_are_detected() -> None:
     source = '''
 def counts(): """int64[S]: how many queues each subscription has."""
 async def owner(): """For each queue the number of the client that takes it."""

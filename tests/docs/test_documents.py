@@ -1,4 +1,4 @@
-"""What the documents promise is there: links, commands, findings, reasons, settings, examples."""
+"""The content of the documents is valid: links, commands, findings, reasons, settings, examples."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def links(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_leads_to_a_file_and_a_section_that_are_there(path: Path) -> None:
+def test_every_link_leads_to_an_existing_file_and_section(path: Path) -> None:
     broken = []
     for link in links(path):
         file, _, section = link.partition("#")
@@ -101,12 +101,12 @@ def is_command_of_ledger(words: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_command_shown_is_there(path: Path) -> None:
+def test_every_command_shown_exists(path: Path) -> None:
     is_there = {"make": is_target_of_make, "ledger": is_command_of_ledger}
     assert [words for words in shown_commands(path) if not is_there[words[0]](words)] == []
 
 
-def test_the_check_of_commands_sees_what_is_not_there() -> None:
+def test_the_check_of_commands_detects_unknown_commands() -> None:
     assert is_command_of_ledger(["ledger", "sql", "--format", "csv"])
     assert not is_command_of_ledger(["ledger", "sql", "--colour", "red"])
     assert not is_command_of_ledger(["ledger", "exports", "unseal", "DIR"])
@@ -116,7 +116,7 @@ def test_the_check_of_commands_sees_what_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_file_of_sql_that_is_named_is_there(path: Path) -> None:
+def test_every_sql_file_that_is_named_exists(path: Path) -> None:
     named = set(re.findall(r"\bsql/(?:questions|views)/\w+\.sql", text_of(path)))
     assert {name for name in named if not (ROOT / name).exists()} == set()
 
@@ -125,13 +125,13 @@ FINDINGS = DOCS / "findings"
 CAUSES = FINDINGS / "causes.md"
 
 
-def test_every_kind_of_finding_has_a_page_and_no_other_has() -> None:
+def test_pages_of_findings_are_exactly_those_of_the_kinds() -> None:
     pages = {path.stem for path in FINDINGS.glob("*.md")} - {"README", CAUSES.stem}
     assert sorted(pages) == sorted(FINDING_KINDS)
 
 
 @pytest.mark.parametrize("kind", FINDING_KINDS)
-def test_the_page_of_a_finding_says_how_it_arises_how_to_confirm_it_and_what_to_do(kind: str) -> None:
+def test_the_page_of_a_finding_describes_cause_confirmation_and_fix(kind: str) -> None:
     page = text_of(FINDINGS / f"{kind}.md")
     parts = re.split(r"^- \*\*(\w[\w ]*)\.\*\*", page, flags=re.MULTILINE)
     said = dict(zip(parts[1::2], parts[2::2], strict=True))
@@ -143,7 +143,7 @@ def test_the_page_of_a_finding_says_how_it_arises_how_to_confirm_it_and_what_to_
 
 
 @pytest.mark.parametrize("kind", FINDING_KINDS)
-def test_the_page_of_a_finding_names_columns_that_there_are(kind: str) -> None:
+def test_the_page_of_a_finding_names_existing_columns(kind: str) -> None:
     columns = {column.name for table in GOLD_TABLES for column in table.columns}
     evidence = text_of(FINDINGS / f"{kind}.md").split("**Evidence.**")[1].partition("\n- **")[0]
 
@@ -168,7 +168,7 @@ def test_the_section_of_a_cause_gives_the_advice_that_the_table_gives(cause: str
 
 
 @pytest.mark.parametrize("kind", FINDING_KINDS)
-def test_the_page_of_a_finding_and_the_list_name_the_severities_that_it_can_have(kind: str) -> None:
+def test_the_page_of_a_finding_and_the_list_name_its_possible_severities(kind: str) -> None:
     """By itself: the gate holds the table to the same list."""
     head = text_of(FINDINGS / f"{kind}.md").partition("\n- **How it arises")[0]
     line = next(
@@ -188,7 +188,7 @@ def test_advice_never_asks_to_delete_a_group_a_topic_or_its_progress() -> None:
     assert [text for text in texts if commands.search(text)] == []
 
 
-def test_every_likely_cause_is_explained_with_its_evidence_and_no_other_is() -> None:
+def test_explained_causes_are_exactly_the_likely_causes_with_their_evidence() -> None:
     explained = [heading.strip("`") for heading in sections(CAUSES) if heading.startswith("`")]
     with_evidence = re.findall(r"^\| \[`(\w+)`\]", text_of(CAUSES), re.MULTILINE)
 
@@ -196,12 +196,12 @@ def test_every_likely_cause_is_explained_with_its_evidence_and_no_other_is() -> 
 
 
 @pytest.mark.parametrize("cause", FINDING_CAUSES)
-def test_a_cause_says_how_to_confirm_it_and_what_to_do(cause: str) -> None:
+def test_the_section_of_a_cause_describes_confirmation_and_fix(cause: str) -> None:
     section = text_of(CAUSES).split(f"## `{cause}`\n")[1].partition("\n## ")[0]
     assert "mqadmin" in section.split("**Confirm.**")[1].split("**Do.**")[0]
 
 
-def test_every_reason_for_an_unowned_queue_is_explained_and_no_other_is() -> None:
+def test_explained_reasons_are_exactly_those_for_unowned_queues() -> None:
     section = text_of(DOCS / "strategies.md").split("## Why a queue has no owner\n")[1].partition("\n## ")[0]
     assert sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == sorted(REASONS)
 
@@ -239,7 +239,7 @@ def test_the_index_lists_every_document_of_its_folder(folder: Path) -> None:
     assert {path.name for path in folder.glob("*.md")} - {"README.md"} - index == set()
 
 
-def test_the_read_me_shows_the_columns_that_the_summary_has() -> None:
+def test_the_readme_shows_the_columns_of_the_summary() -> None:
     header = next(line for line in text_of(ROOT / "README.md").splitlines() if line.startswith("cluster "))
     query = text_of(ROOT / "sql" / "summary.sql")
     assert header.split()

@@ -26,7 +26,7 @@ def run(path: Path) -> dict[str, Any]:
     return variables
 
 
-def test_queues_over_time_draws_what_is_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queues_over_time_plots_published_days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEDGER_WAREHOUSE", publish_shop_days(tmp_path / "warehouse"))
     assert set(NOTEBOOKS) == {"queues_over_time"}
 

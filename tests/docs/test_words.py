@@ -41,6 +41,6 @@ def test_no_line_has_a_word_of_the_former_dialect() -> None:
     assert lines_with_dialect() == []
 
 
-def test_the_words_are_found_alone_and_in_names() -> None:
+def test_the_words_are_detected_alone_and_in_names() -> None:
     assert all(map(DIALECT.search, ("is_untold", "Told twice", "whoever reads", "what it comes to")))
     assert not any(map(DIALECT.search, ("recommend", "amendment", "stolden", "becomes total")))
