@@ -1,4 +1,4 @@
-"""Whole runs of the project as a user starts them, each with a warehouse and an Airflow home of its own."""
+"""Complete runs as a user starts them, each with its own warehouse and Airflow home."""
 
 from __future__ import annotations
 

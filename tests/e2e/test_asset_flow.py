@@ -1,4 +1,4 @@
-"""A landed export starts its ledger, a missing one alarms, and a killed scheduler leaves nothing behind: with Airflow's real scheduler."""
+"""With Airflow's real scheduler: a landed export starts its ledger run, a missing one raises an alert, and a killed scheduler leaves no processes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
         yield Flow(project, server, webhook)
 
 
-def test_a_missing_export_alarms_within_five_minutes_of_its_deadline(flow: Flow) -> None:
+def test_a_missing_export_raises_an_alert_within_five_minutes_of_its_deadline(flow: Flow) -> None:
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     late = {"event": "deadline_missed", "cluster": "silent", "ds": today}
 
@@ -150,7 +150,7 @@ def test_a_landed_export_starts_its_day_within_a_minute_and_publishes_it(flow: F
         assert any(f"{table}: " in line and " rows, " in line for line in build.splitlines()), build
 
 
-def test_the_same_export_again_computes_nothing_and_is_no_event(flow: Flow) -> None:
+def test_landing_the_same_export_again_computes_nothing_and_emits_no_event(flow: Flow) -> None:
     flow.project.api.announce_export(CLUSTER, DAY)
     states = flow.states(flow.run_of(CLUSTER, number=1))
 
@@ -159,7 +159,7 @@ def test_the_same_export_again_computes_nothing_and_is_no_event(flow: Flow) -> N
     assert len(flow.project.api.events_of("ledger://gold")) == 1
 
 
-def test_a_cluster_that_fails_reddens_its_own_day_alone(flow: Flow) -> None:
+def test_a_failing_cluster_fails_only_its_own_run(flow: Flow) -> None:
     flow.project.api.announce_export("silent", DAY)
     run = flow.run_of("silent")
 
@@ -170,7 +170,7 @@ def test_a_cluster_that_fails_reddens_its_own_day_alone(flow: Flow) -> None:
     assert "there is no such directory" in reason
 
 
-def test_a_scheduler_that_is_killed_leaves_no_worker_and_no_build(flow: Flow) -> None:
+def test_a_killed_scheduler_leaves_no_worker_and_no_build(flow: Flow) -> None:
     server = flow.server.pid
     flow.project.api.trigger(DAY, force=True)
     wait_until(lambda: None if descendants(server, "spark_jobs/day_job.py") else "there is no build yet", 300)

@@ -1,4 +1,4 @@
-"""Broadcasting consumers on real disks: what the ledger says of their offset files, and what the clients then do.
+"""Broadcasting consumers with real offset files: the ledger's statements about them, compared with what the clients then do.
 
 Clients write their files, on disks of their own; where several releases are tested, beside one another. After the first day some of the files
 are damaged, lost or put back; on the second day the ledger is computed, every process is killed, and every client is
@@ -257,7 +257,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Outcome:
     """What the ledger said, and what the clients did.
 
     Attributes:
@@ -282,7 +282,7 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """Return a cluster with clients of some releases, one of `TOGETHER`."""
     releases: tuple[str, ...] = request.param
     folder = tmp_path_factory.mktemp("broadcast")
@@ -324,7 +324,7 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     for row in ask(folder, "SELECT * FROM finding", warehouse="warehouse"):
         kinds[row["client_id"]].add(row["kind"])
     files = ask(folder, "SELECT * FROM broadcast_offset_file", warehouse="warehouse")
-    return Seen(sites, {row["client_id"]: row for row in files}, offsets, kinds, refusals, consumed)
+    return Outcome(sites, {row["client_id"]: row for row in files}, offsets, kinds, refusals, consumed)
 
 
 def _start(site: Site) -> None:
@@ -483,61 +483,65 @@ def _behind(cluster: RealCluster, started: Mapping[str, Member]) -> str | None:
     indirect=["seen"],
     scope="module",  # all tests of one cluster follow one another
 )
-class TestOfClientsOfARelease:
-    def test_files_are_in_the_state_that_they_were_put_in(self, seen: Seen, release: str) -> None:
-        found = seen.by_name(release, lambda client_id: seen.files[client_id]["state"])
+class TestClientsOfOneRelease:
+    def test_files_have_the_prepared_state(self, outcome: Outcome, release: str) -> None:
+        found = outcome.by_name(release, lambda client_id: outcome.files[client_id]["state"])
         assert found == {name: fate(name, release).files for name in FATES}
 
-    def test_only_the_processes_of_an_id_that_connects_twice_are_not_counted(
-        self, seen: Seen, release: str
+    def test_process_counts_are_null_only_for_a_client_id_with_two_connections(
+        self, outcome: Outcome, release: str
     ) -> None:
-        counts = seen.by_name(release, lambda client_id: seen.files[client_id]["process_count"])
+        counts = outcome.by_name(release, lambda client_id: outcome.files[client_id]["process_count"])
         connected = ONLINE | {"turned"}
         assert counts == {name: int(name in connected) if name != "same" else None for name in FATES}
 
-    def test_queues_are_in_the_state_that_they_were_put_in(self, seen: Seen, release: str) -> None:
-        found = seen.by_name(release, lambda client_id: {row["state"] for row in seen.offsets[client_id]})
+    def test_queues_have_the_prepared_state(self, outcome: Outcome, release: str) -> None:
+        found = outcome.by_name(
+            release, lambda client_id: {row["state"] for row in outcome.offsets[client_id]}
+        )
         assert found == {name: fate(name, release).queues for name in FATES}
-        counts = seen.by_name(release, lambda client_id: len(seen.offsets[client_id]))
+        counts = outcome.by_name(release, lambda client_id: len(outcome.offsets[client_id]))
         assert counts == dict.fromkeys(FATES, QUEUE_COUNT)
 
-    def test_what_is_amiss_is_found_and_nothing_of_clients_that_are_well(
-        self, seen: Seen, release: str
+    def test_each_problem_has_a_finding_and_healthy_clients_have_none(
+        self, outcome: Outcome, release: str
     ) -> None:
-        found = seen.by_name(release, lambda client_id: seen.kinds.get(client_id, set()))
+        found = outcome.by_name(release, lambda client_id: outcome.kinds.get(client_id, set()))
         assert found == {name: fate(name, release).kinds for name in FATES}
 
-    def test_running_clients_tell_how_far_they_are_whatever_their_files_say(
-        self, seen: Seen, release: str
+    def test_running_clients_report_in_memory_offsets_independently_of_their_files(
+        self, outcome: Outcome, release: str
     ) -> None:
-        found = seen.by_name(
-            release, lambda client_id: {row["memory_offset"] for row in seen.offsets[client_id]}
+        found = outcome.by_name(
+            release, lambda client_id: {row["memory_offset"] for row in outcome.offsets[client_id]}
         )
         assert found == {name: {ON_THE_SECOND_DAY if name in ONLINE else None} for name in FATES}
 
-    def test_those_fail_to_start_that_were_said_to_and_no_others(self, seen: Seen, release: str) -> None:
-        said = seen.by_name(release, lambda client_id: seen.refusals.get(client_id, ""))
+    def test_exactly_the_predicted_clients_fail_to_start(self, outcome: Outcome, release: str) -> None:
+        said = outcome.by_name(release, lambda client_id: outcome.refusals.get(client_id, ""))
         refused = {name for name, sentence in said.items() if sentence}
         assert refused == {name for name in FATES if fate(name, release).restarts == {"fails_to_start"}}
         assert all("readLocalOffset Exception" in said[name] for name in refused)
 
-    def test_the_others_begin_where_it_was_said_and_for_that_reason(self, seen: Seen, release: str) -> None:
-        reasons = seen.by_name(
-            release, lambda client_id: {row["restart_reason"] for row in seen.offsets[client_id]}
+    def test_the_other_clients_start_at_the_predicted_offset_for_the_predicted_reason(
+        self, outcome: Outcome, release: str
+    ) -> None:
+        reasons = outcome.by_name(
+            release, lambda client_id: {row["restart_reason"] for row in outcome.offsets[client_id]}
         )
         assert reasons == {name: fate(name, release).restarts for name in FATES}
-        foretold = seen.by_name(
+        foretold = outcome.by_name(
             release,
             lambda client_id: {
                 _queue(row): row["restart_offset"]
-                for row in seen.offsets[client_id]
+                for row in outcome.offsets[client_id]
                 if row["restart_offset"] is not None
             },
         )
-        began = seen.by_name(
+        began = outcome.by_name(
             release,
             lambda client_id: {
-                queue: given.first for queue, given in seen.consumed.get(client_id, {}).items()
+                queue: given.first for queue, given in outcome.consumed.get(client_id, {}).items()
             },
         )
         if release not in CORRECTED_AT_ONCE:
@@ -551,8 +555,8 @@ class TestOfClientsOfARelease:
     [pytest.param(releases, marks=marks, id=" and ".join(releases)) for releases, marks in TOGETHER.items()],
     indirect=True,
 )
-def test_nothing_is_found_that_is_not_of_a_client(seen: Seen) -> None:
-    assert seen.kinds.keys() <= seen.files.keys()
+def test_every_finding_belongs_to_a_client(outcome: Outcome) -> None:
+    assert outcome.kinds.keys() <= outcome.files.keys()
 
 
 def _queue(row: Mapping[str, Any]) -> Queue:

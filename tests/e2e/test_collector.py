@@ -1,4 +1,4 @@
-"""The collector against real clusters, and what is left when servers, connections or it itself break off."""
+"""The collector against real clusters, also if servers, connections or the collector itself fail."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SLOW = {"calls_per_second": 8}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Yield a cluster with two brokers and three groups: one on both, one with a nasty client id, one that is broadcast to."""
+    """Yield a cluster with two brokers and three groups: one on both, one with a hostile client id, one that is broadcasting."""
     with RealCluster("5.3.3", tmp_path_factory.mktemp("cluster")) as cluster:
         cluster.create_topic("orders", queues=4)
         cluster.create_topic("notices", queues=2)
@@ -155,7 +155,7 @@ def errors(lines: list[dict[str, Any]]) -> set[str]:
 
 
 @pytest.mark.parametrize("version", each_release())
-def test_every_release_is_collected_and_each_member_holds_what_it_says_itself(
+def test_every_release_is_collected_with_the_queues_that_each_member_reports(
     version: str, tmp_path: Path, collector: Collector
 ) -> None:
     with RealCluster(version, tmp_path / "cluster", nameservers=2) as cluster:
@@ -197,7 +197,7 @@ def test_every_release_is_collected_and_each_member_holds_what_it_says_itself(
     ],
     ids="-".join,
 )
-def test_each_broker_is_asked_what_its_release_knows(
+def test_each_broker_gets_only_requests_that_its_release_knows(
     releases: tuple[str, ...], tmp_path: Path, collector: Collector
 ) -> None:
     brokers = [Broker(f"broker-{number}", version=release) for number, release in enumerate(releases)]
@@ -247,7 +247,7 @@ def test_a_static_topic_hides_no_other_topic(cluster: RealCluster, collector: Co
         assert {"orders", "notices", "fixed"} <= asked
 
 
-def test_payloads_are_the_bytes_that_came_over_the_wire(cluster: RealCluster, collector: Collector) -> None:
+def test_payloads_are_the_bytes_received_over_the_wire(cluster: RealCluster, collector: Collector) -> None:
     with TcpProxy(cluster.name_servers[0]) as proxy:
         collector.run(proxy.address)
         said = b"".join(proxy.heard)
@@ -260,7 +260,7 @@ def test_payloads_are_the_bytes_that_came_over_the_wire(cluster: RealCluster, co
     assert all(line["payload"].encode() in said for line in lines)
 
 
-def test_a_client_id_of_shell_sql_html_and_paths_is_only_text(
+def test_a_client_id_with_shell_sql_html_and_paths_is_only_text(
     cluster: RealCluster, collector: Collector
 ) -> None:
     collector.run(*cluster.name_servers)
@@ -270,7 +270,7 @@ def test_a_client_id_of_shell_sql_html_and_paths_is_only_text(
     assert {path.name for path in collector.exports.iterdir()} == {"c"}
 
 
-def test_what_a_broadcasting_client_has_read_is_in_its_answers_and_in_its_file(
+def test_the_progress_of_a_broadcasting_client_is_in_its_answers_and_in_its_file(
     cluster: RealCluster, collector: Collector, tmp_path: Path
 ) -> None:
     cluster.send("notices", 40)
@@ -306,7 +306,7 @@ def test_what_a_broadcasting_client_has_read_is_in_its_answers_and_in_its_file(
     assert "offset_files/10.0.0.3/10.0.0.3@all/everybody/offsets.json" in {line["path"] for line in files}
 
 
-def test_a_name_server_that_is_down_costs_only_its_own_lines(
+def test_a_name_server_that_is_down_affects_only_its_own_lines(
     cluster: RealCluster, collector: Collector
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -321,7 +321,7 @@ def test_a_name_server_that_is_down_costs_only_its_own_lines(
     assert not errors(collector.lines("consumer_running_info"))
 
 
-def test_no_name_server_is_a_sentence_and_no_export(collector: Collector) -> None:
+def test_without_any_name_server_there_is_one_sentence_and_no_export(collector: Collector) -> None:
     told = collector.run("127.0.0.1:1", expect=1, retries=0)
     assert told.splitlines()[-1].startswith(
         "None of the name servers (127.0.0.1:1) returns topics and brokers ("
@@ -330,7 +330,7 @@ def test_no_name_server_is_a_sentence_and_no_export(collector: Collector) -> Non
 
 
 @pytest.mark.parametrize("let_through", [1, 100, 300])
-def test_an_answer_cut_in_two_is_an_error_and_no_payload(
+def test_a_truncated_answer_is_an_error_without_payload(
     cluster: RealCluster, collector: Collector, let_through: int
 ) -> None:
     with TcpProxy(cluster.name_servers[0], [let_through]) as proxy:
@@ -349,7 +349,7 @@ def test_an_answer_cut_in_two_is_an_error_and_no_payload(
         assert "error" in line or line["payload"] == whole[line["topic"]]
 
 
-def test_a_connection_that_breaks_once_is_made_again_and_nothing_is_missing(
+def test_a_connection_that_breaks_once_is_reopened_and_nothing_is_missing(
     cluster: RealCluster, collector: Collector
 ) -> None:
     with TcpProxy(cluster.name_servers[0], [100, 3000, None]) as proxy:
@@ -359,7 +359,7 @@ def test_a_connection_that_breaks_once_is_made_again_and_nothing_is_missing(
     assert not errors(collector.lines("nameserver_route"))
 
 
-def test_a_broker_that_stops_answering_half_way_owes_its_lines(
+def test_missing_answers_of_a_broker_that_stops_half_way_are_error_lines(
     cluster: RealCluster, collector: Collector
 ) -> None:
     settings: dict[str, Any] = {
@@ -408,7 +408,7 @@ def test_a_broker_that_stops_answering_half_way_owes_its_lines(
     assert {attempt for topic, (attempt, _) in now.items() if topic not in earlier} == {2}
 
 
-def test_a_collector_that_is_killed_leaves_nothing_that_looks_like_an_export(
+def test_a_killed_collector_leaves_nothing_that_looks_like_an_export(
     cluster: RealCluster, collector: Collector
 ) -> None:
     collector.run(*cluster.name_servers)
@@ -435,7 +435,7 @@ def test_a_collector_that_is_killed_leaves_nothing_that_looks_like_an_export(
     assert [path.name for path in collector.directory.parent.iterdir()] == [collector.directory.name]
 
 
-def test_a_collector_that_is_killed_near_its_end_leaves_a_whole_export_or_none(
+def test_a_collector_killed_near_its_end_leaves_a_complete_export_or_none(
     cluster: RealCluster, collector: Collector
 ) -> None:
     moments = ["the last sources are asked", "the manifest is there", "the export has its name"]
@@ -464,7 +464,7 @@ def _comes_to(collector: Collector, process: subprocess.Popen[str], moment: str)
     return lambda: None if place.exists() or process.poll() is not None else f"{place} is not there"
 
 
-def test_the_death_of_the_admin_client_is_a_sentence_and_no_export(
+def test_a_killed_admin_client_is_reported_in_one_sentence_and_leaves_no_export(
     cluster: RealCluster, collector: Collector
 ) -> None:
     with collector.started(*cluster.name_servers, **SLOW) as process:
@@ -511,7 +511,7 @@ def test_a_second_collector_of_the_day_is_refused_while_and_after_the_first_runs
     assert (collector.directory / MANIFEST_NAME).read_bytes() == sealed
 
 
-def test_credentials_of_the_environment_are_not_handed_on(
+def test_credentials_of_the_environment_are_not_inherited(
     cluster: RealCluster, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEDGER_ROCKETMQ_ACCESS_KEY", "ledger")
@@ -571,7 +571,7 @@ def topics_at(address: str, **connection: Any) -> list[str]:
     return topics_of_list(answer.payload)
 
 
-def test_certificates_are_checked_unless_one_says_otherwise(cluster: RealCluster, tmp_path: Path) -> None:
+def test_certificates_are_verified_unless_disabled(cluster: RealCluster, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     with TcpProxy(cluster.name_servers[0], tls=authority.context) as proxy:
         trusting = CollectTls(trusted_certificates=str(authority.file))
@@ -590,7 +590,7 @@ def test_certificates_are_checked_unless_one_says_otherwise(cluster: RealCluster
     ],
     ids=["plain", "no authority", "another authority"],
 )
-def test_a_connection_that_tls_prevents_is_a_sentence_with_its_cause(
+def test_a_failed_tls_connection_is_reported_in_one_sentence_with_its_cause(
     cluster: RealCluster, collector: Collector, tmp_path: Path, tls: dict[str, str] | None, cause: str
 ) -> None:
     folders = [tmp_path / "own", tmp_path / "other"]
@@ -603,7 +603,7 @@ def test_a_connection_that_tls_prevents_is_a_sentence_with_its_cause(
     assert cause in told.splitlines()[-1]
 
 
-def test_without_its_certificates_nothing_is_asked_and_never_in_plain(
+def test_without_certificates_no_request_is_sent_not_even_in_plain_text(
     cluster: RealCluster, tmp_path: Path
 ) -> None:
     missing = CollectTls(trusted_certificates=str(tmp_path / "not-there.pem"))
@@ -615,7 +615,7 @@ def test_without_its_certificates_nothing_is_asked_and_never_in_plain(
     assert proxy.asked == []
 
 
-def test_requests_are_signed_and_do_not_hold_the_secret(cluster: RealCluster) -> None:
+def test_requests_are_signed_and_do_not_contain_the_secret(cluster: RealCluster) -> None:
     with TcpProxy(cluster.name_servers[0]) as proxy:
         answer = ask_name_server(proxy.address, credentials=Credentials("an-account", SECRET))
         (asked,) = proxy.asked

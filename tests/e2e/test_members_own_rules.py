@@ -1,4 +1,4 @@
-"""What the ledger says of groups whose members divide by rules of their own, beside what they really consume or hold.
+"""The ledger of groups whose members use custom strategies, compared with the queues that they really consume or hold.
 
 Go clients answer what they hold, and report no strategy: the settings give it, and Go's own rule is what counts. The truth
 is what each client was given to consume, in its own process. Beside them are two groups in Java whose members were
@@ -211,12 +211,12 @@ def test_every_queue_is_a_match_with_the_owner_that_consumes_it(day: Day, group:
 
 
 @pytest.mark.parametrize("group", IN_ORDER)
-def test_nothing_is_found_in_a_group_that_is_in_order(day: Day, group: str) -> None:
+def test_a_healthy_group_has_no_findings(day: Day, group: str) -> None:
     assert day.findings.get(group, set()) == set()
 
 
 def test_rooms_are_divided_as_go_divides_them(day: Day) -> None:
-    """By runs of the whole list: queues of the other room are taken, and some of the own are nobody's."""
+    """Go divides the whole list: members get queues of the other room, and some queues of their own room have no owner."""
     chosen: Owners = defaultdict(set)
     for row in day.chosen["go-room"]:
         if row["client_id"] is not None:
@@ -228,7 +228,7 @@ def test_rooms_are_divided_as_go_divides_them(day: Day) -> None:
     assert wrong == {("unowned", "old_machine_room"), ("unowned", "room_without_clients")}
 
 
-def test_a_strategy_that_nobody_named_is_asked_for_and_never_guessed(day: Day) -> None:
+def test_a_missing_strategy_setting_is_a_finding_and_never_guessed(day: Day) -> None:
     rows = day.drift[NOT_IN_SETTINGS]
     assert {(row["state"], row["strategy"], row["unknown_reason"]) for row in rows} == {
         ("unknown", None, "strategy_not_reported")
@@ -239,7 +239,7 @@ def test_a_strategy_that_nobody_named_is_asked_for_and_never_guessed(day: Day) -
     assert day.findings[NOT_IN_SETTINGS] == {("settings_missing", None)}
 
 
-def test_members_with_other_parameters_are_each_divided_by_their_own(day: Day) -> None:
+def test_members_with_different_parameters_use_their_own(day: Day) -> None:
     rows = day.drift["rings"]
     expected = {(row["broker_name"], row["queue_id"]): set(row["expected_client_ids"]) for row in rows}
     by_count = {
@@ -254,7 +254,7 @@ def test_members_with_other_parameters_are_each_divided_by_their_own(day: Day) -
     ]
 
 
-def test_a_queue_that_a_list_names_and_no_route_has_is_held_as_expected(day: Day) -> None:
+def test_a_configured_queue_that_no_route_has_is_held_as_expected(day: Day) -> None:
     rows = day.drift["lists"]
     assert {row["state"] for row in rows} == {"match"}
     assert {
@@ -264,7 +264,7 @@ def test_a_queue_that_a_list_names_and_no_route_has_is_held_as_expected(day: Day
     assert day.findings.get("lists", set()) == set()
 
 
-def test_the_sources_of_the_strategies_are_said(day: Day) -> None:
+def test_the_source_of_each_strategy_is_recorded(day: Day) -> None:
     sources = {group: {row["strategy_source"] for row in rows} for group, rows in day.chosen.items()}
     assert sources == {
         **{group: {"configured"} for group in SETTINGS},

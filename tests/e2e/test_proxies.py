@@ -1,4 +1,4 @@
-"""What the ledger says of groups that consume by POP, or through a proxy, beside what their clients do.
+"""The ledger of groups that consume by POP or through a proxy, compared with what their clients do.
 
 A cluster with a proxy of its own (CLUSTER mode) is collected twice while every message is consumed: with a way to the proxy,
 and without one. A broker with a proxy in its own process (LOCAL mode) has gRPC clients and remoting clients that pop.
@@ -222,12 +222,12 @@ def in_cluster_mode(tmp_path_factory: pytest.TempPathFactory) -> InClusterMode:
     return InClusterMode(with_proxy, without_proxy, client_ids)
 
 
-class TestOfAClusterWithAProxyThatAnswers:
+class TestReachableProxy:
     @pytest.mark.parametrize("group", [*BEHIND_A_PROXY, "mixed", "beside"])
-    def test_groups_that_consume_are_online(self, in_cluster_mode: InClusterMode, group: str) -> None:
+    def test_consuming_groups_are_online(self, in_cluster_mode: InClusterMode, group: str) -> None:
         assert in_cluster_mode.with_proxy.presence(group) == {("online", None)}
 
-    def test_the_proxys_own_word_is_kept_with_the_members_that_it_lists(
+    def test_the_answer_of_the_proxy_is_kept_with_the_members_that_it_lists(
         self, in_cluster_mode: InClusterMode
     ) -> None:
         listed = defaultdict(set)
@@ -240,10 +240,10 @@ class TestOfAClusterWithAProxyThatAnswers:
         assert "beside" not in listed
 
     @pytest.mark.parametrize("group", [*BY_GRPC, "through-proxy"])
-    def test_queues_of_clients_of_a_proxy_are_neither_unowned_nor_a_match(
+    def test_queues_of_proxy_clients_are_neither_unowned_nor_a_match(
         self, in_cluster_mode: InClusterMode, group: str
     ) -> None:
-        """Remoting clients divide the queues; but behind a proxy nobody can ask them which they hold."""
+        """Remoting clients divide the queues; but the collector cannot ask clients behind a proxy which queues they hold."""
         state = "shared" if group in BY_GRPC else "unknown"
         assert in_cluster_mode.with_proxy.states(group) == {state}
 
@@ -256,13 +256,13 @@ class TestOfAClusterWithAProxyThatAnswers:
         assert {row["sharing_degree"] for row in rows} == {len(client_ids)}
         assert {row["ready_count"] for row in rows} == {0}
 
-    def test_a_group_of_grpc_and_remoting_clients_is_no_plain_match(
+    def test_a_group_of_grpc_and_remoting_clients_is_not_a_match(
         self, in_cluster_mode: InClusterMode
     ) -> None:
         assert in_cluster_mode.with_proxy.states("mixed") == {"shared"}
         assert "mixed_request_modes" in in_cluster_mode.with_proxy.found("mixed")
 
-    def test_the_remoting_client_of_such_a_group_has_the_plain_retry_topic_for_itself(
+    def test_the_remoting_client_of_a_mixed_group_owns_the_whole_plain_retry_topic(
         self, in_cluster_mode: InClusterMode
     ) -> None:
         assert in_cluster_mode.with_proxy.states("mixed", "%RETRY%mixed") == {"match"}
@@ -271,22 +271,24 @@ class TestOfAClusterWithAProxyThatAnswers:
         assert in_cluster_mode.with_proxy.states("beside") == {"match"}
         assert in_cluster_mode.with_proxy.found("beside") == set()
 
-    def test_a_group_that_left_is_offline_and_nothing_is_to_be_deleted_after_one_day(
+    def test_a_stopped_group_is_offline_and_its_deletion_is_not_advised_after_one_day(
         self, in_cluster_mode: InClusterMode
     ) -> None:
         assert in_cluster_mode.with_proxy.presence("gone") == {("offline", None)}
         assert in_cluster_mode.with_proxy.found("gone") == {"group_offline"}
 
 
-class TestOfAClusterWhoseProxyCannotBeReached:
+class TestUnreachableProxy:
     @pytest.mark.parametrize("group", [*BEHIND_A_PROXY, "gone"])
-    def test_what_only_the_proxy_knows_is_unknown(self, in_cluster_mode: InClusterMode, group: str) -> None:
+    def test_information_that_only_the_proxy_has_is_unknown(
+        self, in_cluster_mode: InClusterMode, group: str
+    ) -> None:
         assert in_cluster_mode.without_proxy.presence(group) == {("unknown", "may_be_behind_a_proxy")}
         assert in_cluster_mode.without_proxy.states(group) == {"unknown"}
         assert in_cluster_mode.without_proxy.found(group) == {"members_unknown"}
 
     @pytest.mark.parametrize("group", ["mixed", "beside"])
-    def test_a_group_with_members_that_the_brokers_list_is_online_and_no_match(
+    def test_a_group_with_members_listed_by_brokers_is_online_and_not_a_match(
         self, in_cluster_mode: InClusterMode, group: str
     ) -> None:
         """More members may be behind the proxy, as in `mixed`; nothing else in the export distinguishes the two groups."""
@@ -300,9 +302,9 @@ def day(request: pytest.FixtureRequest, in_cluster_mode: InClusterMode) -> Day:
     return either
 
 
-class TestOfBoth:
+class TestReachableAndUnreachableProxy:
     @pytest.mark.parametrize("group", [*BEHIND_A_PROXY, "mixed", "beside"])
-    def test_a_group_whose_messages_are_all_consumed_is_blamed_for_nothing(
+    def test_a_group_whose_messages_are_all_consumed_has_no_ownership_findings(
         self, day: Day, group: str
     ) -> None:
         # That two kinds of clients read the queues of `mixed` is true.
@@ -311,7 +313,7 @@ class TestOfBoth:
     def test_no_advice_deletes_anything(self, day: Day) -> None:
         assert deletes_something(day.findings) == []
 
-    def test_groups_of_rocketmqs_own_are_no_users_groups(self, day: Day) -> None:
+    def test_system_groups_of_rocketmq_are_not_user_groups(self, day: Day) -> None:
         assert any(line["group"] == PROXIES_OWN_GROUP for line in day.lines("consumer_connections"))
         named = {*day.fairness, *day.drift, *(finding["consumer_group"] for finding in day.findings)}
         assert not {group for group in named if group and group.startswith("CID_")}
@@ -352,7 +354,7 @@ def in_local_mode(tmp_path_factory: pytest.TempPathFactory) -> tuple[Day, Mappin
     return compute("local", folder), client_ids
 
 
-class TestOfABrokerWithAProxyOfItsOwn:
+class TestBrokerWithLocalProxy:
     def test_grpc_clients_are_listed_and_not_asked(
         self, in_local_mode: tuple[Day, Mapping[str, Sequence[str]]]
     ) -> None:
@@ -371,7 +373,7 @@ class TestOfABrokerWithAProxyOfItsOwn:
         assert {running_infos[client_id] for client_id in grpc} == {"NotAsked"}
         assert {kind for client_id, kind in running_infos.items() if client_id not in grpc} == {None}
 
-    def test_no_finding_asks_for_an_answer_that_nobody_can_give(
+    def test_no_finding_reports_missing_answers_of_grpc_clients(
         self, in_local_mode: tuple[Day, Mapping[str, Sequence[str]]]
     ) -> None:
         day, _ = in_local_mode
@@ -397,19 +399,19 @@ class TestOfABrokerWithAProxyOfItsOwn:
         assert pullers == {(FIRST_ID,): 2, (): 2}
         assert "mixed_request_modes" in day.found("mixed")
 
-    def test_the_remoting_client_of_such_a_group_has_the_one_queue_of_the_plain_retry_topic(
+    def test_the_remoting_client_of_a_mixed_group_owns_the_queue_of_the_plain_retry_topic(
         self, in_local_mode: tuple[Day, Mapping[str, Sequence[str]]]
     ) -> None:
         """No gRPC client reads that topic, and the first of the members gets its queue."""
         assert in_local_mode[0].states("mixed", "%RETRY%mixed") == {"match"}
 
-    def test_a_group_of_remoting_clients_beside_them_is_a_match(
+    def test_a_group_of_remoting_clients_only_is_a_match(
         self, in_local_mode: tuple[Day, Mapping[str, Sequence[str]]]
     ) -> None:
         assert in_local_mode[0].states("beside") == {"match"}
         assert in_local_mode[0].found("beside") == set()
 
-    def test_each_queue_is_shared_by_as_many_as_the_brokers_entry_says(
+    def test_each_queue_is_shared_by_the_number_of_clients_in_the_brokers_entry(
         self, in_local_mode: tuple[Day, Mapping[str, Sequence[str]]]
     ) -> None:
         """Four clients and four queues: each has its own queue, and those of the next."""
@@ -422,7 +424,7 @@ class TestOfABrokerWithAProxyOfItsOwn:
         assert all(row["observed_reader_ids"] == row["expected_reader_ids"] for row in rows)
         assert {row["sharing_degree"] for row in rows} == {1 + POP_SHARE}
 
-    def test_a_group_that_pops_and_pulls_is_no_match_and_its_advice_names_the_cure(
+    def test_a_group_that_pops_and_pulls_is_not_a_match_and_its_advice_names_the_fix(
         self, in_local_mode: tuple[Day, Mapping[str, Sequence[str]]]
     ) -> None:
         day, _ = in_local_mode

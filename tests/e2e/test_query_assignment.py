@@ -203,7 +203,7 @@ def compare(cluster: RealCluster, known: Known, cases: list[Case], *, is_balanci
     return wrong
 
 
-def test_the_expected_queues_are_the_brokers_own_answers(
+def test_the_expected_queues_equal_the_brokers_answers(
     cluster: RealCluster, known: Known, drawn: random.Random
 ) -> None:
     cases = draw(drawn, known, CASE_COUNT)
@@ -224,7 +224,7 @@ def test_the_expected_queues_are_the_brokers_own_answers(
     assert not wrong, f"{len(wrong)} of {len(cases)} differ, the first: {wrong[0]}"
 
 
-def test_a_broker_that_does_not_balance_answers_every_queue(
+def test_a_broker_that_does_not_balance_returns_every_queue(
     cluster: RealCluster, known: Known, drawn: random.Random
 ) -> None:
     for is_balancing in (False, True):

@@ -1,4 +1,4 @@
-"""What the ledger says of real clusters, beside what their clients really own.
+"""The ledger of real clusters, compared with the queues that their clients own.
 
 For each release one cluster is observed twice: with well configured groups alone, and after a group for each mistake has
 come and a broker has died. Each time it is collected, computed, judged and published by the command line, as a user would.
@@ -82,7 +82,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Outcome:
     """What was seen of one release.
 
     Attributes:
@@ -97,7 +97,7 @@ class Seen:
 
 
 @pytest.fixture(scope="module", params=each_release())
-def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     version: str = request.param
     folder = tmp_path_factory.mktemp(f"real-{version}")
     with RealCluster(version, folder / "cluster", brokers=BROKERS, nameservers=2) as cluster:
@@ -106,73 +106,73 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         well = _collect(cluster, "well", folder)
         start_badly(cluster)
         ill = _collect(cluster, "ill", folder)
-    return Seen(_compute(*well, folder), _compute(*ill, folder), folder)
+    return Outcome(_compute(*well, folder), _compute(*ill, folder), folder)
 
 
-class TestOfAWellConfiguredCluster:
-    def test_every_queue_is_a_match_or_shared_by_those_that_pop_it(self, seen: Seen) -> None:
-        assert set(seen.well.drift) == set(seen.well.owners)
+class TestWellConfiguredCluster:
+    def test_every_queue_is_a_match_or_shared_by_the_clients_that_pop_it(self, outcome: Outcome) -> None:
+        assert set(outcome.well.drift) == set(outcome.well.owners)
         states = {
             (group, row["state"], row["likely_cause"])
-            for group, rows in seen.well.drift.items()
+            for group, rows in outcome.well.drift.items()
             for row in rows
         }
         # A group that pops its topic pulls its retry topic.
-        assert states == {(group, "match", None) for group in seen.well.owners} | {
-            (group, "shared", None) for group in seen.well.poppers
+        assert states == {(group, "match", None) for group in outcome.well.owners} | {
+            (group, "shared", None) for group in outcome.well.poppers
         }
 
-    def test_what_the_strategies_choose_is_what_the_clients_own(self, seen: Seen) -> None:
+    def test_the_expected_queues_are_the_queues_that_clients_own(self, outcome: Outcome) -> None:
         owned = {
             group: {(queue, client_id) for queue, ids in owners.items() for client_id in ids}
-            for group, owners in seen.well.owners.items()
+            for group, owners in outcome.well.owners.items()
         }
-        of_pop = {group: seen.well.chosen[group] - owned[group] for group in seen.well.poppers}
-        assert {group: seen.well.chosen[group] - of_pop.get(group, set()) for group in owned} == owned
+        of_pop = {group: outcome.well.chosen[group] - owned[group] for group in outcome.well.poppers}
+        assert {group: outcome.well.chosen[group] - of_pop.get(group, set()) for group in owned} == owned
 
-    def test_nothing_is_found(self, seen: Seen) -> None:
-        assert seen.well.findings == []
+    def test_there_are_no_findings(self, outcome: Outcome) -> None:
+        assert outcome.well.findings == []
 
 
-class TestOfAClusterWithMistakes:
-    def test_the_owners_that_were_observed_are_the_owners(self, seen: Seen) -> None:
-        """Of processes with one id each broker lets one answer: they count as one, unless it was not the same one."""
-        for group, owners in seen.ill.owners.items():
-            if group not in RESTLESS and group not in seen.ill.poppers:
+class TestClusterWithMistakes:
+    def test_the_observed_owners_are_the_owners(self, outcome: Outcome) -> None:
+        """Each broker forwards the request to one of the processes with one id: they count as one owner unless brokers chose different ones."""
+        for group, owners in outcome.ill.owners.items():
+            if group not in RESTLESS and group not in outcome.ill.poppers:
                 observed = {
                     _queue(row): (row["observed_client_ids"], row["observed_process_count"])
-                    for row in seen.ill.drift[group]
+                    for row in outcome.ill.drift[group]
                     if row["observed_process_count"]
                 }
                 assert observed == {
-                    queue: (sorted(set(ids)), len(ids if group in seen.ill.proven_processes else set(ids)))
+                    queue: (sorted(set(ids)), len(ids if group in outcome.ill.proven_processes else set(ids)))
                     for queue, ids in owners.items()
                 }, group
 
-    def test_the_state_of_each_queue_is_what_the_number_of_its_owners_says(self, seen: Seen) -> None:
-        for group, rows in seen.ill.drift.items():
-            if group in RESTLESS or group in seen.ill.poppers or group == EVERYBODY_OWNS_ALL:
+    def test_the_state_of_each_queue_matches_its_number_of_owners(self, outcome: Outcome) -> None:
+        for group, rows in outcome.ill.drift.items():
+            if group in RESTLESS or group in outcome.ill.poppers or group == EVERYBODY_OWNS_ALL:
                 continue
             for row in rows:
-                ids = seen.ill.owners[group].get(_queue(row), [])
+                ids = outcome.ill.owners[group].get(_queue(row), [])
                 allowed = {0: {"unowned"}, 1: {"match", "unexpected_owner"}}.get(
                     len(ids), {"multiple_owners"}
                 )
-                if len(set(ids)) < len(ids) and group not in seen.ill.proven_processes:
+                if len(set(ids)) < len(ids) and group not in outcome.ill.proven_processes:
                     allowed = {"unknown"}
                 assert row["state"] in allowed, (group, _queue(row))
 
     @pytest.mark.parametrize("group", sorted(MISTAKES))
-    def test_each_mistake_is_found_with_its_cause_and_nothing_else_is_said_of_it(
-        self, seen: Seen, group: str
+    def test_each_mistake_is_found_with_its_cause_and_nothing_else_is_reported(
+        self, outcome: Outcome, group: str
     ) -> None:
-        mistake = PROVEN_PROCESSES if group in seen.ill.proven_processes else MISTAKES[group]
+        mistake = PROVEN_PROCESSES if group in outcome.ill.proven_processes else MISTAKES[group]
         wrong = {
             (row["state"], row["likely_cause"])
-            for row in seen.ill.drift[group]
+            for row in outcome.ill.drift[group]
             if row["state"] not in {"match", "shared", "unknown"}
         }
-        found = seen.ill.found(group)
+        found = outcome.ill.found(group)
         of_queues = {pair for pair in found if pair[0] in KINDS_OF_QUEUES}
         assert found - of_queues == mistake.other_findings
         assert of_queues == {(_kind_of(*pair), pair[1]) for pair in wrong} - {(None, "group_offline")}
@@ -181,24 +181,24 @@ class TestOfAClusterWithMistakes:
         else:
             assert wrong == mistake.states
             assert {
-                row["unknown_reason"] for row in seen.ill.drift[group] if row["state"] == "unknown"
+                row["unknown_reason"] for row in outcome.ill.drift[group] if row["state"] == "unknown"
             } == mistake.unknown
 
-    def test_a_route_that_one_name_server_does_not_know_is_divergent_beyond_doubt(self, seen: Seen) -> None:
-        """The clients of this group never come to rest, but one thing is always wrong with them."""
-        assert {row["state"] for row in seen.ill.drift["split"]} - {"match", "unknown"}
+    def test_a_route_missing_on_one_name_server_is_reported_as_divergent(self, outcome: Outcome) -> None:
+        """The clients of this group never reach a stable assignment, but one of their problems is permanent."""
+        assert {row["state"] for row in outcome.ill.drift["split"]} - {"match", "unknown"}
 
-    def test_groups_without_a_mistake_are_in_order_without_the_dead_broker(self, seen: Seen) -> None:
-        for group in seen.well.owners.keys() - MISTAKES.keys():
-            rows = seen.ill.drift[group]
-            shared = {("shared", None)} if group in seen.ill.poppers else set()
+    def test_groups_without_a_mistake_are_healthy_despite_the_dead_broker(self, outcome: Outcome) -> None:
+        for group in outcome.well.owners.keys() - MISTAKES.keys():
+            rows = outcome.ill.drift[group]
+            shared = {("shared", None)} if group in outcome.ill.poppers else set()
             assert {(row["state"], row["likely_cause"]) for row in rows} == {("match", None), *shared}, group
             assert DIES not in {row["broker_name"] for row in rows}, group
-            assert seen.ill.found(group) == set(), group
+            assert outcome.ill.found(group) == set(), group
 
-    def test_of_topics_and_brokers_only_what_is_wrong_is_found(self, seen: Seen) -> None:
+    def test_only_faulty_topics_and_brokers_have_findings(self, outcome: Outcome) -> None:
         about = defaultdict(set)
-        for finding in seen.ill.findings:
+        for finding in outcome.ill.findings:
             if finding["consumer_group"] is None:
                 about[finding["kind"]].add(finding["topic"] or finding["broker_name"])
         assert about["broker_missing_on_nameserver"] == {HALF_KNOWN.name, SH_B}
@@ -211,20 +211,20 @@ class TestOfAClusterWithMistakes:
         }
         differing = {
             (finding["topic"], *finding["examples"])
-            for finding in seen.ill.findings
+            for finding in outcome.ill.findings
             if finding["kind"] == "route_differs"
         }
         assert all(brokers == [HALF_KNOWN.name] for topic, *brokers in differing if topic != "halved")
         assert ("halved", SH_B) in differing
 
 
-def test_client_ids_stay_text_in_every_shell_query_page_and_path(seen: Seen) -> None:
-    for observation in (seen.well, seen.ill):
+def test_client_ids_stay_text_in_every_shell_query_page_and_path(outcome: Outcome) -> None:
+    for observation in (outcome.well, outcome.ill):
         owners = {
             client_id for row in observation.drift["hostile"] for client_id in row["observed_client_ids"]
         }
         assert owners == set(HOSTILE_IDS)
-    assert not list(seen.folder.rglob("*pwned*"))
+    assert not list(outcome.folder.rglob("*pwned*"))
 
 
 def _collect(cluster: RealCluster, name: str, folder: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The sample's days through Airflow, as people start it: by `make run` while they watch, and by the scheduler of `make airflow`."""
+"""The sample's days through Airflow: by `make run` on a terminal, and by the scheduler of `make airflow`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def make_run(
     )
 
 
-def test_it_shows_every_step_of_every_day_and_ends_with_what_to_try_next(output: str) -> None:
+def test_the_run_shows_every_step_of_every_day_and_ends_with_the_next_steps(output: str) -> None:
     assert f"\n{FIRST} (its build also stages the days after it)\n" in output
     assert f"\n{SECOND}\n" in output
     for step in ("verify_export", "build", "gate", "publish", "report"):
@@ -82,7 +82,7 @@ def test_days_that_are_published_from_the_same_input_are_not_computed_again(
 
 
 @pytest.mark.usefixtures("output")
-def test_a_second_run_changes_no_row_and_a_damaged_export_stops_it_and_is_named(
+def test_a_second_run_changes_no_row_and_a_damaged_export_fails_it_and_is_named(
     project: Project, tmp_path: Path
 ) -> None:
     before = published_state(Warehouse.at(str(project.warehouse)))
@@ -98,7 +98,7 @@ def test_a_second_run_changes_no_row_and_a_damaged_export_stops_it_and_is_named(
 
 
 @pytest.mark.nightly
-def test_a_refused_day_is_published_after_a_person_approved_it(tmp_path: Path) -> None:
+def test_a_refused_day_is_published_after_approval(tmp_path: Path) -> None:
     settings = tmp_path / "ledger.yaml"
     settings.write_text(
         SETTINGS_FILE.read_text(encoding="utf-8").replace(
@@ -151,7 +151,7 @@ def test_a_refused_day_is_published_after_a_person_approved_it(tmp_path: Path) -
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("output")
-def test_a_backfill_publishes_both_its_dates_and_all_between_with_the_rows_of_make_run(
+def test_a_backfill_publishes_all_days_of_its_range_with_the_rows_of_make_run(
     project: Project, tmp_path: Path
 ) -> None:
     """A scheduler with a home and a warehouse of its own publishes days that are asked for later, and leaves nothing behind."""
