@@ -1,4 +1,4 @@
-"""Days of one machine to compare with, and the deployments, each started once for all tests."""
+"""Expected results from one machine, and the deployments, each started once for all tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
 
 
 @pytest.fixture(scope="session")
-def of_one_machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def single_machine_fingerprint(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return the fingerprint of the sample's three days, computed by `ledger run`."""
     warehouse = tmp_path_factory.mktemp("one-machine") / "warehouse"
     for day in DAYS:
@@ -36,7 +36,7 @@ def of_one_machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="session")
 def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
-    """Yield an engine with Compose, for all that runs in containers; images that were built once are there for the next test."""
+    """Yield a Docker engine with Compose; images are built once and reused by later tests."""
     processes = Processes()
     try:
         with docker_engine(processes, tmp_path_factory.mktemp("docker")) as engine:
@@ -50,7 +50,7 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
 @pytest.fixture(scope="module", params=[pytest.param("processes", marks=pytest.mark.e2e), "containers"])
 def deployment(
     request: pytest.FixtureRequest,
-    of_one_machine: list[str],  # first, so that it does not run beside what it is compared with
+    single_machine_fingerprint: list[str],  # first, so that it does not run beside what it is compared with
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Deployment]:
     kind: str = request.param

@@ -1,4 +1,4 @@
-"""What the tests ask of a deployment, whatever it is made of: Airflow by its API, Spark by its pages, files or objects.
+"""Access to a deployment of any kind for tests: Airflow by its API, Spark by its pages, files or objects.
 
 Belongs here: asking. Does not belong here: how its parts are started (`processes`, `containers`).
 """

@@ -1,4 +1,4 @@
-"""A Docker engine with Compose v2, and images to build on: what is on this machine, else the distribution's packages.
+"""A Docker engine with Compose v2 and base images: those of this machine, otherwise the distribution's packages.
 
 An engine that answers is used as it is. Where none does, root starts one of Debian's `docker.io` with a data folder of the test's
 own. Compose v2 is taken from where Docker looks for it, else from Debian's next release. A base image that cannot be pulled is made from

@@ -1,4 +1,4 @@
-"""The images of the deployment that are not the project's: the official ones, or home-made ones where none can be pulled."""
+"""Third-party images of the deployment: the official ones, or local replacements if none can be pulled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server on loopback, of binaries that Maven Central has, with folders that end with the test."""
+"""A PostgreSQL server on loopback, from binaries on Maven Central, with folders that are removed after the test."""
 
 from __future__ import annotations
 

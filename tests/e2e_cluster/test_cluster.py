@@ -1,4 +1,4 @@
-"""The same DAG and the same code on a real cluster: a day, then a backfill in which a worker is lost."""
+"""The same DAG and code on a real Spark cluster: one day, then a backfill during which a worker is lost."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _DAY = "2026-11-16"
 _BACKFILLED = ("2026-11-17", "2026-11-18")
 
 
-def test_nobody_logs_in_with_a_wrong_password(deployment: Deployment) -> None:
+def test_a_wrong_password_is_rejected(deployment: Deployment) -> None:
     assert deployment.airflow.log_in("admin") == 401
 
 
-def test_a_day_on_the_cluster_is_the_day_of_one_machine(
-    deployment: Deployment, of_one_machine: list[str]
+def test_a_day_computed_on_the_cluster_equals_a_day_of_one_machine(
+    deployment: Deployment, single_machine_fingerprint: list[str]
 ) -> None:
     conf = json.dumps({"cluster": CLUSTER, "ds": _DAY})
     deployment.in_scheduler("python", "/opt/rebalance-ledger/deploy/run_dag.py", "cluster_ledger", conf)
     assert list(deployment.airflow.states().values()) == ["success"]
     assert fingerprint(deployment.warehouse, deployment.store) == [
-        line for line in of_one_machine if line.startswith(_DAY)
+        line for line in single_machine_fingerprint if line.startswith(_DAY)
     ]
 
 
-def test_a_backfill_survives_a_lost_worker_and_publishes_the_same(
-    deployment: Deployment, of_one_machine: list[str]
+def test_a_backfill_survives_a_lost_worker_and_publishes_the_same_rows(
+    deployment: Deployment, single_machine_fingerprint: list[str]
 ) -> None:
     lost = 0
     deployment.airflow.backfill(*_BACKFILLED)
@@ -51,11 +51,11 @@ def test_a_backfill_survives_a_lost_worker_and_publishes_the_same(
     builds = [deployment.airflow.task(run_id, "build") for run_id in runs]
     assert [build["try_number"] for build in builds] == [1, 1]
     assert any("Lost executor" in deployment.airflow.log(build) for build in builds)
-    assert fingerprint(deployment.warehouse, deployment.store) == of_one_machine
+    assert fingerprint(deployment.warehouse, deployment.store) == single_machine_fingerprint
 
 
 def test_the_history_server_shows_every_day_that_was_computed(deployment: Deployment) -> None:
-    """It looks for new logs every ten seconds."""
+    """The history server looks for new logs every ten seconds."""
     days = [_DAY, *_BACKFILLED]
 
     def missing() -> str | None:

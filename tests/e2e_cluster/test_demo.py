@@ -1,4 +1,4 @@
-"""`make demo`: from nothing to who owns each queue of a RocketMQ cluster with traffic, in containers."""
+"""`make demo` in containers: from an empty machine to the owners of each queue of a RocketMQ cluster with traffic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e_cluster, pytest.mark.timeout(2400)]
 
 
-def test_demo_prints_who_owns_each_queue(docker: Docker, tmp_path: Path) -> None:
+def test_demo_prints_the_owners_of_each_queue(docker: Docker, tmp_path: Path) -> None:
     ports = FreePorts()
     environment = {
         **docker.environment,

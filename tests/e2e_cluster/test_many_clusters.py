@@ -1,4 +1,4 @@
-"""Many clusters at once on a Spark cluster: their drivers are with Airflow's workers, and the scheduler stays small."""
+"""Many clusters in parallel on a Spark cluster: drivers run on Airflow's workers, and the scheduler's memory stays small."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="module")
-def of_one_machine(
+def single_machine_fingerprints(
     places: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, list[str]]:
     exports, settings = places
@@ -83,7 +83,9 @@ def of_one_machine(
 @pytest.fixture(scope="module")
 def deployment(
     places: tuple[Path, Path],
-    of_one_machine: dict[str, list[str]],  # first, so that it does not run beside what it is compared with
+    single_machine_fingerprints: dict[
+        str, list[str]
+    ],  # first, so that it does not run beside what it is compared with
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ClusterOfProcesses]:
     exports, settings = places
@@ -103,8 +105,8 @@ def deployment(
         yield cluster
 
 
-def test_all_clusters_are_computed_at_once_and_no_driver_is_with_the_scheduler(
-    deployment: ClusterOfProcesses, of_one_machine: dict[str, list[str]]
+def test_all_clusters_are_computed_in_parallel_and_no_driver_runs_beside_the_scheduler(
+    deployment: ClusterOfProcesses, single_machine_fingerprints: dict[str, list[str]]
 ) -> None:
     runs = [deployment.airflow.trigger(_ALONE, cluster) for cluster in _CLUSTERS]
     seen = Observed()
@@ -122,11 +124,13 @@ def test_all_clusters_are_computed_at_once_and_no_driver_is_with_the_scheduler(
     assert seen.drivers == _COUNT
     assert seen.drivers_of_scheduler == 0
     assert seen.scheduler_bytes < _COUNT * _SCHEDULER_BYTES_PER_CLUSTER
-    assert _published(deployment) == _of_day(of_one_machine, _ALONE)
+    assert _published(deployment) == _of_day(single_machine_fingerprints, _ALONE)
 
 
-def test_builds_that_start_together_divide_what_has_landed_and_compute_nothing_twice(
-    deployment: ClusterOfProcesses, places: tuple[Path, Path], of_one_machine: dict[str, list[str]]
+def test_concurrent_builds_divide_the_landed_days_and_compute_nothing_twice(
+    deployment: ClusterOfProcesses,
+    places: tuple[Path, Path],
+    single_machine_fingerprints: dict[str, list[str]],
 ) -> None:
     _, settings = places
     settings.write_text(settings.read_text().replace("beside_landed: false", "beside_landed: true"))
@@ -140,7 +144,7 @@ def test_builds_that_start_together_divide_what_has_landed_and_compute_nothing_t
     computing = [log for log in logs if "Staged by another application" not in log]
     assert len(computing) < _COUNT
     assert len(computing) + sum(log.count("is staged as well") for log in computing) == _COUNT
-    assert _published(deployment) == of_one_machine
+    assert _published(deployment) == single_machine_fingerprints
 
 
 def _published(deployment: ClusterOfProcesses) -> dict[str, list[str]]:
