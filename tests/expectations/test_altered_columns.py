@@ -1,4 +1,4 @@
-"""What is said to judge a column (`Expectation.judges`) does: another value in one row of a day that is in order breaks it.
+"""The expectations of a column (`Expectation.judges`) detect a changed value in one row of a valid day.
 
 The day is the last of the sample's, as it was computed. Tables of which it has no rows are in the modules of their own suites.
 """
@@ -153,7 +153,7 @@ def judged(sample_warehouse: Warehouse) -> Iterator[Judged]:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in SOME else AT_NIGHT) for name in sorted(JUDGES)]
 )
-def test_another_value_breaks_what_judges_the_column(judged: Judged, name: str) -> None:
+def test_a_changed_value_violates_the_expectations_of_its_column(judged: Judged, name: str) -> None:
     table = TABLES[name.partition(".")[0]]
     [column] = [column for column in table.all_columns if column.name == name.partition(".")[2]]
 
@@ -162,7 +162,7 @@ def test_another_value_breaks_what_judges_the_column(judged: Judged, name: str) 
 
 @pytest.mark.e2e
 @pytest.mark.nightly
-def test_the_day_breaks_none_of_them_as_it_is(judged: Judged) -> None:
+def test_the_unchanged_day_violates_none_of_them(judged: Judged) -> None:
     judges = tuple({judge for judges in JUDGES.values() for judge in judges})
 
     assert judged.broken(judges, TABLES["finding"], as_it_is(TABLES["finding"])) == set()

@@ -1,4 +1,4 @@
-"""Each fault planted in offset files and broadcast offsets is seen by the expectation that is meant for it, and by no other.
+"""Each fault injected into offset files and broadcast offsets violates its own expectation and no other.
 
 Two days are measured: one that is odd and in order, one in which every group has a fault of its own.
 """
@@ -451,7 +451,7 @@ def client_that_does_not_start(day: StagedDay, group: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def in_order() -> dict[str, Row]:
+def healthy_metrics() -> dict[str, Row]:
     day = healthy_day()
     for name, plant in EXCUSED.items():
         plant(day, name)
@@ -459,7 +459,7 @@ def in_order() -> dict[str, Row]:
 
 
 @pytest.fixture(scope="module")
-def spoiled() -> dict[str, Row]:
+def corrupted_metrics() -> dict[str, Row]:
     day = healthy_day()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
@@ -467,23 +467,27 @@ def spoiled() -> dict[str, Row]:
 
 
 @pytest.mark.parametrize("expectation_id", sorted(JUDGED))
-def test_a_day_that_is_odd_and_in_order_breaks_nothing(expectation_id: str, in_order: dict[str, Row]) -> None:
-    assert in_order[expectation_id]["observed"] == 0, in_order[expectation_id]
+def test_an_unusual_but_valid_day_violates_nothing(
+    expectation_id: str, healthy_metrics: dict[str, Row]
+) -> None:
+    assert healthy_metrics[expectation_id]["observed"] == 0, healthy_metrics[expectation_id]
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_seen_by_the_expectation_that_is_meant_for_it(name: str, spoiled: dict[str, Row]) -> None:
+def test_a_fault_violates_its_own_expectation_only(name: str, corrupted_metrics: dict[str, Row]) -> None:
     seen = {
         expectation_id
         for expectation_id in JUDGED
-        if any(re.search(rf"\b{name}\b", example) for example in spoiled[expectation_id]["examples"])
+        if any(
+            re.search(rf"\b{name}\b", example) for example in corrupted_metrics[expectation_id]["examples"]
+        )
     }
 
     assert seen == FAULTS[name][1]
 
 
-def test_an_example_names_host_client_group_and_what_is_wrong(spoiled: dict[str, Row]) -> None:
+def test_an_example_names_host_client_group_and_problem(corrupted_metrics: dict[str, Row]) -> None:
     assert (
         "host h1, client 10.1.1.21@DEFAULT, group file_counted_twice: 3 files and 0 failures are counted, "
         "expected 2 and 0"
-    ) in spoiled["broadcast_offset_file.files_accounted"]["examples"]
+    ) in corrupted_metrics["broadcast_offset_file.files_accounted"]["examples"]

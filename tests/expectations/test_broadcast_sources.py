@@ -1,4 +1,4 @@
-"""The second computation of offset files finds each altered value of a computed day, and nothing in the day as it is.
+"""The independent computation of offset files detects each altered value of a computed day, and accepts the unchanged day.
 
 The day is that of `tests/support/broadcasting_cluster.py`, which has files and queues in every state. Its files are read by
 the build's readers and by the gate's SQL; the SQL is also held against the answers of RocketMQ's own classes.
@@ -142,7 +142,9 @@ def test_every_judged_column_is_altered() -> None:
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_an_altered_value_violates_what_judges_its_column(name: str, violating: dict[str, set[str]]) -> None:
+def test_an_altered_value_violates_the_expectations_of_its_column(
+    name: str, violating: dict[str, set[str]]
+) -> None:
     [judge] = [
         expectation.expectation_id
         for expectation in broadcast_sources.SUITE.expectations
@@ -152,7 +154,7 @@ def test_an_altered_value_violates_what_judges_its_column(name: str, violating: 
     assert judge in violating[name]
 
 
-def test_bytes_that_are_not_those_of_the_index_are_found(computed: ComputedDay) -> None:
+def test_bytes_that_differ_from_the_index_are_detected(computed: ComputedDay) -> None:
     other_hash = "CASE WHEN consumer_group = 'well' THEN repeat('0', 64) ELSE sha256 END"
 
     query = f"SELECT * REPLACE ({other_hash} AS sha256) FROM staged_offset_file"  # noqa: S608 - constants
@@ -162,7 +164,7 @@ def test_bytes_that_are_not_those_of_the_index_are_found(computed: ComputedDay) 
     assert found[broadcast_sources.CONTENT_EQUALS.expectation_id] == {"well"}
 
 
-def test_hosts_are_known_by_the_files_of_groups_without_which_the_day_is_judged(
+def test_hosts_are_known_from_files_of_excluded_groups(
     computed: ComputedDay,
 ) -> None:
     without = {
@@ -173,7 +175,7 @@ def test_hosts_are_known_by_the_files_of_groups_without_which_the_day_is_judged(
     assert not any(computed.violating_groups(without).values())
 
 
-def test_a_file_whose_bytes_the_gate_was_not_given_is_found(computed: ComputedDay) -> None:
+def test_a_file_without_bytes_for_the_gate_is_detected(computed: ComputedDay) -> None:
     computed.database.show_query("all_content", OFFSET_FILES_QUERY)
     computed.database.show_query(
         "offset_file_content", "SELECT * FROM all_content WHERE consumer_group <> 'well'"
@@ -185,7 +187,7 @@ def test_a_file_whose_bytes_the_gate_was_not_given_is_found(computed: ComputedDa
     assert found[broadcast_sources.CONTENT_EQUALS.expectation_id] == {"well"}
 
 
-def test_what_the_second_reader_reads_is_what_the_clients_read() -> None:
+def test_the_second_reader_reads_what_clients_read() -> None:
     """Compare with the golden vectors: a file in the plain form is to every client the table that the SQL reads."""
     cases = [*java_files(), *go_files()]
     names = ("host", "client_id", "consumer_group", "moment")

@@ -1,4 +1,4 @@
-"""Each fault planted in churn is seen by the expectation that is meant for it, and a day in order breaks nothing."""
+"""Each fault injected into churn violates its own expectation, and a valid day violates none."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def measured(day: StagedDay) -> dict[str, Row]:
     return {row["expectation_id"]: row for row in day.measure(STATEMENTS)}
 
 
-def test_a_day_in_order_breaks_nothing_whatever_changed() -> None:
+def test_a_valid_day_violates_nothing_whatever_changed() -> None:
     day = day_in_order()
 
     found = measured(day)
@@ -235,7 +235,7 @@ def test_a_day_in_order_breaks_nothing_whatever_changed() -> None:
     }
 
 
-def test_a_first_day_breaks_nothing() -> None:
+def test_a_first_day_violates_nothing() -> None:
     day = StagedDay()
     day.add_topic("orders")
     day.add_group("new", "orders")
@@ -243,7 +243,7 @@ def test_a_first_day_breaks_nothing() -> None:
     assert {row["observed"] for row in measured(day).values()} == {0}
 
 
-def test_each_fault_is_seen_by_the_expectations_that_are_meant_for_it_and_no_other() -> None:
+def test_each_fault_violates_its_own_expectations_only() -> None:
     day = day_in_order()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)

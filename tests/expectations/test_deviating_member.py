@@ -1,4 +1,4 @@
-"""The gate tries the parameters that are stated of a deviating member: what `strategies` gives with them is in order, all else is found."""
+"""The gate checks the stated parameters of a deviating member: it accepts the result of `strategies` with them and detects any other."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def wrong_groups() -> set[str]:
     return {offender["consumer_group"] for offender in row["offenders"]}
 
 
-def test_parameters_are_wrong_just_where_their_share_is_not_what_the_member_holds(
+def test_parameters_are_wrong_exactly_if_their_assignment_is_not_what_the_member_holds(
     wrong_groups: set[str],
 ) -> None:
     assert wrong_groups == {group for group, *_, is_wrong in CASES_BY_GROUP.values() if is_wrong}

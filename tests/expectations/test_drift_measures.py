@@ -1,4 +1,4 @@
-"""Each fault planted in drift, divergence and their findings is seen by the expectation that is meant for it.
+"""Each fault injected into drift, divergence and their findings violates its own expectation.
 
 Two days are measured: one that is odd and in order, one in which every group or topic has a fault of its own.
 """
@@ -798,7 +798,7 @@ def silent_name_server(day: StagedDay, topic: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def in_order() -> dict[str, Row]:
+def healthy_metrics() -> dict[str, Row]:
     day = healthy_day()
     for name, plant in EXCUSED.items():
         plant(day, name)
@@ -806,7 +806,7 @@ def in_order() -> dict[str, Row]:
 
 
 @pytest.fixture(scope="module")
-def spoiled() -> dict[str, Row]:
+def corrupted_metrics() -> dict[str, Row]:
     day = healthy_day()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
@@ -814,8 +814,10 @@ def spoiled() -> dict[str, Row]:
 
 
 @pytest.mark.parametrize("expectation_id", sorted(JUDGED))
-def test_a_day_that_is_odd_and_in_order_breaks_nothing(expectation_id: str, in_order: dict[str, Row]) -> None:
-    assert in_order[expectation_id]["observed"] == 0, in_order[expectation_id]
+def test_an_unusual_but_valid_day_violates_nothing(
+    expectation_id: str, healthy_metrics: dict[str, Row]
+) -> None:
+    assert healthy_metrics[expectation_id]["observed"] == 0, healthy_metrics[expectation_id]
 
 
 def examples_of(measure: Row) -> list[str]:
@@ -824,21 +826,21 @@ def examples_of(measure: Row) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_seen_by_the_expectation_that_is_meant_for_it(name: str, spoiled: dict[str, Row]) -> None:
+def test_a_fault_violates_its_own_expectation(name: str, corrupted_metrics: dict[str, Row]) -> None:
     seen = {
         expectation_id
         for expectation_id in JUDGED
         if any(
             re.search(rf"(?<![\w-]){name}(?![\w-])", example)
-            for example in examples_of(spoiled[expectation_id])
+            for example in examples_of(corrupted_metrics[expectation_id])
         )
     }
 
     assert seen == FAULTS[name][1]
 
 
-def test_an_example_names_the_queue_and_what_the_sources_say(spoiled: dict[str, Row]) -> None:
-    examples = examples_of(spoiled["ownership_drift.state_follows_owners"])
+def test_an_example_names_the_queue_and_the_values_of_its_sources(corrupted_metrics: dict[str, Row]) -> None:
+    examples = examples_of(corrupted_metrics["ownership_drift.state_follows_owners"])
 
     assert (
         "group two_owners_called_a_match, topic orders, queue broker-a/0: match where multiple_owners follows from "

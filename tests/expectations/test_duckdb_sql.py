@@ -1,4 +1,4 @@
-"""The gate's SQL in DuckDB gives what Spark documents for it, where the two languages differ."""
+"""The gate's SQL in DuckDB returns what Spark documents, where the two dialects differ."""
 
 # ruff: noqa: S608, ISC004 - the SQL is of this module.
 from __future__ import annotations
@@ -57,13 +57,13 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
         ),
     ],
 )
-def test_a_list_gives_the_rows_that_spark_gives(
+def test_a_list_is_unnested_to_the_rows_that_spark_returns(
     database: duckdb.DuckDBPyConnection, statement: str, rows: list[tuple[object, ...]]
 ) -> None:
     assert sorted(database.execute(duckdb_sql(statement)).fetchall(), key=str) == rows
 
 
-def test_lists_are_not_unnested_by_a_join_over_the_columns_that_they_are_made_of(
+def test_lists_are_not_unnested_by_a_join_over_their_source_columns(
     database: duckdb.DuckDBPyConnection,
 ) -> None:
     """DuckDB would keep a copy of each line of the export, and compare them."""

@@ -1,4 +1,4 @@
-"""Each row of silver that differs from the export is seen, and what the second reader cannot be sure of is not told as a difference."""
+"""Each row of silver that differs from the export is detected; values that the second reader cannot determine are not reported."""
 
 from __future__ import annotations
 
@@ -638,16 +638,18 @@ def seen(measured: dict[str, Row], name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_row_that_differs_from_the_export_is_seen(name: str, measured: dict[str, Row]) -> None:
+def test_a_row_that_differs_from_the_export_is_detected(name: str, measured: dict[str, Row]) -> None:
     assert seen(measured, name) == FAULTS[name][1]
 
 
 @pytest.mark.parametrize("name", EXCUSED)
-def test_what_the_second_reader_is_not_sure_of_is_no_difference(name: str, measured: dict[str, Row]) -> None:
+def test_values_that_the_second_reader_cannot_determine_are_no_difference(
+    name: str, measured: dict[str, Row]
+) -> None:
     assert seen(measured, name) == set()
 
 
-def test_a_day_like_its_export_differs_nowhere() -> None:
+def test_a_day_that_equals_its_export_has_no_difference() -> None:
     day = healthy_day()
     subject(day, "some")
     write_export(day, ("some",))
@@ -657,7 +659,7 @@ def test_a_day_like_its_export_differs_nowhere() -> None:
     assert found == dict.fromkeys(JUDGED, 0.0)
 
 
-def test_the_sentence_tells_both_sides(measured: dict[str, Row]) -> None:
+def test_the_sentence_shows_both_values(measured: dict[str, Row]) -> None:
     [offender] = [
         offender
         for offender in measured["queue_offset.equals_export"]["offenders"]
@@ -670,7 +672,7 @@ def test_the_sentence_tells_both_sides(measured: dict[str, Row]) -> None:
     )
 
 
-def test_answers_that_cannot_be_read_are_counted(measured: dict[str, Row]) -> None:
+def test_unreadable_answers_are_counted(measured: dict[str, Row]) -> None:
     compared = measured["export_record.lines_compared"]
 
     assert 0 < compared["observed"] < 0.1

@@ -1,4 +1,4 @@
-"""Findings held against the facts: dropped, invented, miscounted, of another subject, with other words; kind by kind.
+"""Findings compared with the facts, for each kind: missing, invented, miscounted, with another subject or text.
 
 The sentences stand here once more, written by hand: the gate's are patterns, and the job's are put together from columns.
 """
@@ -422,13 +422,13 @@ def test_deleting_a_group_is_advised_where_two_days_prove_its_absence_and_nowher
     assert DELETION_PROVEN in seen(measured, "g_deleted")
 
 
-def test_a_number_that_the_kind_does_not_have_is_seen(measured: dict[str, str]) -> None:
+def test_a_number_that_the_kind_does_not_have_is_detected(measured: dict[str, str]) -> None:
     assert MEASURES_OF_KIND.keys() == set(FINDING_KINDS)
     assert NUMBERS_EXACT in seen(measured, "number_of_another_kind")
     assert not any(NUMBERS_EXACT in seen(measured, f"{kind}-in_order") for kind in FINDING_KINDS)
 
 
-def test_advice_of_another_kind_or_cause_is_seen(measured: dict[str, str]) -> None:
+def test_advice_of_another_kind_or_cause_is_detected(measured: dict[str, str]) -> None:
     assert ADVICE_OF_KIND in seen(measured, "wrong_advice")
     # The cause has its own.
     assert ADVICE_OF_KIND in seen(measured, "advice_of_kind")
@@ -443,17 +443,17 @@ def seen(measured: dict[str, str], name: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("kind", "fault"), PLANTED)
-def test_a_finding_is_held_against_the_facts(kind: str, fault: str, measured: dict[str, str]) -> None:
+def test_a_finding_is_compared_with_the_facts(kind: str, fault: str, measured: dict[str, str]) -> None:
     assert seen(measured, f"{kind}-{fault}") == FAULTS[fault]
 
 
 @pytest.mark.parametrize(("kind", "column"), LISTS)
-def test_a_list_of_other_texts_is_seen(kind: str, column: str, measured: dict[str, str]) -> None:
+def test_a_list_of_other_texts_is_detected(kind: str, column: str, measured: dict[str, str]) -> None:
     assert NUMBERS_EXACT in seen(measured, f"{kind}-{column}-other")
 
 
 @pytest.mark.parametrize("kind", FINDING_KINDS)
-def test_evidence_of_other_words_or_numbers_is_seen(kind: str, measured: dict[str, str]) -> None:
+def test_evidence_with_other_words_or_numbers_is_detected(kind: str, measured: dict[str, str]) -> None:
     assert EVIDENCE_FOLLOWS not in seen(measured, f"{kind}-in_order")
     assert EVIDENCE_FOLLOWS in seen(measured, f"{kind}-replaced")
     assert EVIDENCE_FOLLOWS in seen(measured, f"{kind}-altered")

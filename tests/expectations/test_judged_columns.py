@@ -1,4 +1,4 @@
-"""Each published column is judged, or it is said that it is not; and what is said to judge it does."""
+"""Each published column has expectations, or is listed as exempt with a reason."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rebalance_ledger.tables import ALL_TABLES
 COLUMNS = {f"{table.name}.{column.name}" for table in ALL_TABLES for column in table.all_columns}
 
 
-def test_each_column_is_judged_or_it_is_said_why_not() -> None:
+def test_each_column_has_expectations_or_a_reason_for_none() -> None:
     assert judges_by_column().keys() | NOT_JUDGED.keys() == COLUMNS
 
 
-def test_no_column_is_said_to_be_both() -> None:
+def test_no_column_has_both() -> None:
     assert judges_by_column().keys() & NOT_JUDGED.keys() == set()
 
 

@@ -1,4 +1,4 @@
-"""Each fault planted in a staged day is seen by the expectation that is meant for it, and by no other.
+"""Each fault injected into a staged day violates its own expectation and no other.
 
 Two days are measured: one in order, one in which every group has a fault of its own.
 """
@@ -890,7 +890,7 @@ def failed_name_server(day: StagedDay, group: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def in_order() -> list[Row]:
+def healthy_metrics() -> list[Row]:
     day = healthy_day()
     for name, plant in EXCUSED.items():
         plant(day, name)
@@ -903,7 +903,7 @@ def excluded_groups(day: StagedDay, group: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def spoiled_day() -> StagedDay:
+def corrupted_day() -> StagedDay:
     day = healthy_day()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
@@ -920,13 +920,13 @@ def spoiled_day() -> StagedDay:
 
 
 @pytest.fixture(scope="module")
-def spoiled(spoiled_day: StagedDay) -> dict[str, Row]:
-    return {row["expectation_id"]: row for row in spoiled_day.measure(STATEMENTS)}
+def corrupted_metrics(corrupted_day: StagedDay) -> dict[str, Row]:
+    return {row["expectation_id"]: row for row in corrupted_day.measure(STATEMENTS)}
 
 
-def test_a_day_in_order_is_measured_once_for_each_expectation(in_order: list[Row]) -> None:
+def test_a_valid_day_is_measured_once_for_each_expectation(healthy_metrics: list[Row]) -> None:
     measured = [name for name, expectation in JUDGED.items() if not expectation.is_of_two_days]
-    assert sorted(row["expectation_id"] for row in in_order) == sorted(measured)
+    assert sorted(row["expectation_id"] for row in healthy_metrics) == sorted(measured)
 
 
 @pytest.mark.parametrize(
@@ -937,15 +937,15 @@ def test_a_day_in_order_is_measured_once_for_each_expectation(in_order: list[Row
         if expectation.severity is not None and not expectation.is_of_two_days
     ],
 )
-def test_a_day_in_order_breaks_nothing(expectation_id: str, in_order: list[Row]) -> None:
-    measure = next(row for row in in_order if row["expectation_id"] == expectation_id)
+def test_a_valid_day_violates_nothing(expectation_id: str, healthy_metrics: list[Row]) -> None:
+    measure = next(row for row in healthy_metrics if row["expectation_id"] == expectation_id)
     expectation = EXPECTATIONS[expectation_id]
 
     assert expectation.threshold_min is None or measure["observed"] >= expectation.threshold_min, measure
     assert expectation.threshold_max is None or measure["observed"] <= expectation.threshold_max, measure
 
 
-def test_each_blocking_expectation_of_a_table_has_a_fault_that_it_is_for() -> None:
+def test_each_blocking_expectation_of_a_table_has_a_fault() -> None:
     kept_apart = (
         CHURN_FAULTS,
         DRIFT_FAULTS,
@@ -971,10 +971,10 @@ def test_each_blocking_expectation_of_a_table_has_a_fault_that_it_is_for() -> No
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_seen_by_the_expectation_that_is_meant_for_it(name: str, spoiled: dict[str, Row]) -> None:
+def test_a_fault_violates_its_own_expectation_only(name: str, corrupted_metrics: dict[str, Row]) -> None:
     seen = {
         expectation_id
-        for expectation_id, measure in spoiled.items()
+        for expectation_id, measure in corrupted_metrics.items()
         if EXPECTATIONS[expectation_id].severity == "block"
         and any(re.search(rf"(?<![\w-]){name}(?![\w-])", example) for example in measure["examples"])
     }
@@ -982,27 +982,27 @@ def test_a_fault_is_seen_by_the_expectation_that_is_meant_for_it(name: str, spoi
     assert seen == FAULTS[name][1]
 
 
-def test_the_row_of_another_day_is_counted(spoiled: dict[str, Row]) -> None:
-    assert spoiled["queue_assignment.one_cluster_and_day"]["observed"] == 1
-    assert spoiled["queue_assignment.one_cluster_and_day"]["examples"] == [
+def test_the_row_of_another_day_is_counted(corrupted_metrics: dict[str, Row]) -> None:
+    assert corrupted_metrics["queue_assignment.one_cluster_and_day"]["observed"] == 1
+    assert corrupted_metrics["queue_assignment.one_cluster_and_day"]["examples"] == [
         "cluster shop-test, day 2026-11-17"
     ]
 
 
-def test_the_row_of_another_cluster_is_counted_and_named(spoiled: dict[str, Row]) -> None:
-    assert spoiled["consumer_client.one_cluster_and_day"]["observed"] == 1
-    assert spoiled["consumer_client.one_cluster_and_day"]["examples"] == [
+def test_the_row_of_another_cluster_is_counted_and_named(corrupted_metrics: dict[str, Row]) -> None:
+    assert corrupted_metrics["consumer_client.one_cluster_and_day"]["observed"] == 1
+    assert corrupted_metrics["consumer_client.one_cluster_and_day"]["examples"] == [
         f'cluster shop-elsewhere, day {DS}: {{"consumer_group":"order-service","client_id":"c1"}}'
     ]
 
 
-def test_an_example_names_queue_and_owners(spoiled: dict[str, Row]) -> None:
-    assert spoiled["queue_assignment.one_owner"]["examples"][0] == (
+def test_an_example_names_queue_and_owners(corrupted_metrics: dict[str, Row]) -> None:
+    assert corrupted_metrics["queue_assignment.one_owner"]["examples"][0] == (
         "group duplicated_owner, topic orders, strategy AVG: queue broker-a/0 is owned by c1 and c3"
     )
 
 
-def test_without_a_run_no_row_is_at_home() -> None:
+def test_without_a_run_no_row_belongs_to_the_day() -> None:
     statement = metric_statement(
         every_table.SUITE.expectations, (every_table.VIOLATION_QUERY,), every_table.COMMON_TABLES
     )
@@ -1017,10 +1017,10 @@ def test_without_a_run_no_row_is_at_home() -> None:
     }
 
 
-def test_a_breach_names_whom_it_concerns(spoiled: dict[str, Row]) -> None:
+def test_a_violation_names_the_affected_subjects(corrupted_metrics: dict[str, Row]) -> None:
     twice = next(
         offender
-        for offender in spoiled["queue_assignment.one_owner"]["offenders"]
+        for offender in corrupted_metrics["queue_assignment.one_owner"]["offenders"]
         if offender["consumer_group"] == "duplicated_owner"
     )
     assert (twice["topic"], twice["broker_name"], twice["amount"]) == ("orders", None, 1)
@@ -1029,8 +1029,10 @@ def test_a_breach_names_whom_it_concerns(spoiled: dict[str, Row]) -> None:
     ]
 
 
-def test_all_who_are_concerned_are_named_and_not_the_first_few(spoiled: dict[str, Row]) -> None:
-    measure = spoiled["finding.kind_known"]
+def test_all_affected_subjects_are_named_and_not_only_the_first_few(
+    corrupted_metrics: dict[str, Row],
+) -> None:
+    measure = corrupted_metrics["finding.kind_known"]
 
     assert {f"z{number:04}" for number in range(MANY)} <= {
         offender["consumer_group"] for offender in measure["offenders"]
@@ -1038,29 +1040,29 @@ def test_all_who_are_concerned_are_named_and_not_the_first_few(spoiled: dict[str
     assert sum(offender["amount"] for offender in measure["offenders"]) == measure["observed"]
 
 
-def test_a_row_of_another_day_concerns_no_group_in_particular(spoiled: dict[str, Row]) -> None:
-    [stranger] = spoiled["consumer_client.one_cluster_and_day"]["offenders"]
+def test_a_row_of_another_day_affects_no_particular_group(corrupted_metrics: dict[str, Row]) -> None:
+    [stranger] = corrupted_metrics["consumer_client.one_cluster_and_day"]["offenders"]
 
     assert stranger["consumer_group"] is None
 
 
-def test_each_finding_is_counted_for_who_raises_its_kind(spoiled: dict[str, Row]) -> None:
-    measure = spoiled["finding.no_source_failed"]
+def test_each_finding_is_counted_for_its_kind(corrupted_metrics: dict[str, Row]) -> None:
+    measure = corrupted_metrics["finding.no_source_failed"]
 
     assert measure["observed"] > 0
-    assert "boredom" not in {name.removeprefix("finding.no_") for name in spoiled}
+    assert "boredom" not in {name.removeprefix("finding.no_") for name in corrupted_metrics}
 
 
-def test_how_uneven_a_group_is_is_measured_whatever_its_limit(spoiled: dict[str, Row]) -> None:
-    groups = {offender["consumer_group"]: offender for offender in spoiled[UNEVEN]["offenders"]}
+def test_the_imbalance_of_a_group_is_measured_whatever_its_limit(corrupted_metrics: dict[str, Row]) -> None:
+    groups = {offender["consumer_group"]: offender for offender in corrupted_metrics[UNEVEN]["offenders"]}
 
     assert groups["uneven_group"]["amount"] == 2.0
     assert "order-service" not in groups
 
 
-def test_all_breaches_are_counted_and_the_first_few_named(spoiled: dict[str, Row]) -> None:
-    assert spoiled["finding.kind_known"]["observed"] == 1 + MANY
-    assert spoiled["finding.kind_known"]["examples"] == [
+def test_all_violations_are_counted_and_the_first_few_named(corrupted_metrics: dict[str, Row]) -> None:
+    assert corrupted_metrics["finding.kind_known"]["observed"] == 1 + MANY
+    assert corrupted_metrics["finding.kind_known"]["examples"] == [
         "kind boredom, group kind_off_the_list",
         *(f"kind boredom, group z{number:04}" for number in range(MOST_EXAMPLES - 1)),
     ]
@@ -1072,26 +1074,26 @@ def of_no_group(measure: Row) -> list[Row]:
 
 @pytest.mark.e2e
 @pytest.mark.nightly
-def test_without_the_groups_that_offend_their_offences_are_gone_and_no_other_came(
-    spoiled_day: StagedDay, spoiled: dict[str, Row]
+def test_excluding_the_violating_groups_removes_their_violations_and_adds_none(
+    corrupted_day: StagedDay, corrupted_metrics: dict[str, Row]
 ) -> None:
     asked = [name for name, expectation in EXPECTATIONS.items() if expectation.severity == "block"]
     offenders = {
         offender["consumer_group"]
         for name in asked
-        for offender in spoiled.get(name, {"offenders": []})["offenders"]
+        for offender in corrupted_metrics.get(name, {"offenders": []})["offenders"]
     }
-    spoiled_day.excluded_groups = sorted(offenders - {None})
-    rest = {row["expectation_id"]: row for row in spoiled_day.measure(STATEMENTS)}
+    corrupted_day.excluded_groups = sorted(offenders - {None})
+    rest = {row["expectation_id"]: row for row in corrupted_day.measure(STATEMENTS)}
 
-    assert len(spoiled_day.excluded_groups) > MANY
+    assert len(corrupted_day.excluded_groups) > MANY
     assert rest[LEFT_OUT_ARE_FEW]["observed"] > 0.9
     for name in rest.keys() & set(asked) - {LEFT_OUT_ARE_FEW}:
-        assert rest[name]["offenders"] == of_no_group(spoiled[name]), name
+        assert rest[name]["offenders"] == of_no_group(corrupted_metrics[name]), name
 
 
 @pytest.mark.e2e
-def test_a_day_in_order_without_some_groups_is_in_order() -> None:
+def test_a_valid_day_without_some_groups_is_valid() -> None:
     hostile = "it's `<b>\n%"
     day = healthy_day()
     day.add_group(hostile, "orders")

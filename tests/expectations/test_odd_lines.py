@@ -189,14 +189,14 @@ def examples() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", REPEATS)
-def test_repeats_are_those_of_the_export(name: str, examples: dict[str, str]) -> None:
+def test_repeated_lines_equal_those_of_the_export(name: str, examples: dict[str, str]) -> None:
     is_wrong = f"file {name}.jsonl," in examples[odd_lines.REPEATS_EQUAL.expectation_id]
 
     assert is_wrong == REPEATS[name][2]
 
 
 @pytest.mark.parametrize("name", REJECTED)
-def test_a_rejected_text_is_one_of_the_export(name: str, examples: dict[str, str]) -> None:
+def test_a_rejected_text_is_in_the_export(name: str, examples: dict[str, str]) -> None:
     is_wrong = f"file {name}.jsonl," in examples[odd_lines.TEXT_EQUALS.expectation_id]
 
     assert is_wrong == REJECTED[name][2]

@@ -1,4 +1,4 @@
-"""The gate's own owners against what RocketMQ's classes answered: a day of golden vectors is in order, and any other owner is not."""
+"""The gate's own owners compared with the answers of RocketMQ's classes: a day of golden vectors is valid, and any other owner is detected."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def with_another_owner(case: Case) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def wrong_groups() -> set[str]:
-    """Return the groups that break the expectation: `right-<n>` has the owners of case n, `wrong-<n>` all but one."""
+    """Return the groups that violate the expectation: `right-<n>` has the owners of case n, `wrong-<n>` all but one."""
     day = StagedDay()
     for number, case in enumerate(CASES):
         add_case(day, f"right-{number}", case, case.owners)
@@ -272,13 +272,13 @@ def test_there_are_cases_of_every_strategy_and_language() -> None:
     assert min(count for (language, _), count in counts.items() if language == "JAVA") >= 10
 
 
-def test_what_rocketmq_answered_is_in_order(wrong_groups: set[str]) -> None:
+def test_the_answers_of_rocketmq_are_valid(wrong_groups: set[str]) -> None:
     wrong = [re.sub(r"\D+", "", group) for group in wrong_groups if group.startswith("right-")]
 
     assert [CASES[int(number)] for number in sorted(wrong)] == []
 
 
-def test_any_other_owner_is_seen(wrong_groups: set[str]) -> None:
+def test_any_other_owner_is_detected(wrong_groups: set[str]) -> None:
     seen = {int(group.removeprefix("wrong-")) for group in wrong_groups if group.startswith("wrong-")}
     unseen = [
         case

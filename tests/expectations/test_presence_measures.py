@@ -1,4 +1,4 @@
-"""Each fault planted in a group's state is seen by the expectation that is meant for it."""
+"""Each fault injected into a group's state violates its own expectation."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def a_group_of_rocketmqs_own(day: StagedDay, group: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def spoiled() -> dict[str, Row]:
+def corrupted_metrics() -> dict[str, Row]:
     day = with_brokers(healthy_day())
     for name, (plant, _) in FAULTS.items():
         day.add("proxy_presence", proxy="p:8080", consumer_group=name, state="offline")
@@ -138,20 +138,20 @@ def with_brokers(day: StagedDay) -> StagedDay:
     return day
 
 
-def test_a_day_in_order_breaks_nothing() -> None:
+def test_a_valid_day_violates_nothing() -> None:
     measured = {row["expectation_id"]: row for row in with_brokers(healthy_day()).measure(STATEMENTS)}
 
     assert {name: row for name, row in measured.items() if row["observed"] and name in JUDGED} == {}
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_seen_by_the_expectation_that_is_meant_for_it(name: str, spoiled: dict[str, Row]) -> None:
+def test_a_fault_violates_its_own_expectation(name: str, corrupted_metrics: dict[str, Row]) -> None:
     seen = {
         expectation_id
         for expectation_id in JUDGED
         if any(
             re.search(rf"(?<![\w-]){name}(?![\w-])", example)
-            for example in spoiled[expectation_id]["examples"]
+            for example in corrupted_metrics[expectation_id]["examples"]
         )
     }
 

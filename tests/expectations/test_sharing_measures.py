@@ -1,4 +1,4 @@
-"""Each fault planted in shared queues is seen by the expectation that is meant for it."""
+"""Each fault injected into shared queues violates its own expectation."""
 
 from __future__ import annotations
 
@@ -268,14 +268,14 @@ def even_shares_of_nothing(day: StagedDay, group: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def spoiled() -> dict[str, Row]:
+def corrupted_metrics() -> dict[str, Row]:
     day = healthy_day()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
     return {row["expectation_id"]: row for row in day.measure(STATEMENTS)}
 
 
-def test_shared_queues_in_order_break_nothing() -> None:
+def test_valid_shared_queues_violate_nothing() -> None:
     day = healthy_day()
     popped_group(day, "popped")
     popped_group(day, "popped-and-grpc", GRPC)
@@ -286,19 +286,19 @@ def test_shared_queues_in_order_break_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_seen_by_the_expectation_that_is_meant_for_it(name: str, spoiled: dict[str, Row]) -> None:
+def test_a_fault_violates_its_own_expectation(name: str, corrupted_metrics: dict[str, Row]) -> None:
     seen = {
         expectation_id
         for expectation_id in JUDGED
         if any(
             re.search(rf"(?<![\w-]){name}(?![\w-])", example)
-            for example in spoiled[expectation_id]["examples"]
+            for example in corrupted_metrics[expectation_id]["examples"]
         )
     }
 
     assert seen == FAULTS[name][1]
 
 
-def test_the_gate_and_the_job_mean_the_same() -> None:
+def test_the_gate_and_the_job_use_the_same_constants() -> None:
     assert thresholds.DIVISION_REASONS == allocation.DIVISION_REASONS
     assert thresholds.GRPC_CLIENT_ID_PATTERN == clients.GRPC_CLIENT_ID_PATTERN

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("excluded_groups", [(), ("order-service",)], ids=["whole", "without a group"])
-def test_a_small_day_gives_the_same_numbers_as_if_it_were_large(
+def test_a_small_day_gives_the_same_metrics_as_a_large_one(
     sample_warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, excluded_groups: tuple[str, ...]
 ) -> None:
     day = sample_day(SAMPLE_DAYS[-1], sample_warehouse)

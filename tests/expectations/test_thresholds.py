@@ -1,4 +1,4 @@
-"""The gate's lists, held against the tables and the page that explains them to people.
+"""The gate's lists, compared with the tables and with the documentation page.
 
 That they equal what `strategies` promises is held by a test beside the invariant checker.
 """
@@ -41,14 +41,14 @@ def test_each_expectation_is_in_one_suite() -> None:
     assert sum(len(suite.expectations) for suite in SUITES) == len(EXPECTATIONS)
 
 
-def test_each_staged_table_is_held_to_its_day_and_its_key() -> None:
+def test_each_staged_table_has_expectations_of_its_day_and_key() -> None:
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         assert f"{table.name}.one_cluster_and_day" in EXPECTATIONS
         unique = {QUEUE_ASSIGNMENT: "one_row_per_owner", OWNERSHIP_DRIFT: "one_row_per_queue"}
         assert f"{table.name}.{unique.get(table, 'one_row_per_key')}" in EXPECTATIONS
 
 
-def test_a_promise_of_rooms_nearby_holds_with_an_inner_strategy_that_keeps_it() -> None:
+def test_a_guarantee_of_machine_room_nearby_holds_if_the_inner_strategy_has_it() -> None:
     one_owner = names_in_table(ONE_OWNER_STRATEGIES)
     covering = names_in_table(COVERING_STRATEGIES)
 
@@ -67,7 +67,7 @@ def test_sources_are_those_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
-def test_the_page_about_the_gate_has_every_expectation_as_it_is_judged(suite: Suite) -> None:
+def test_the_page_about_the_gate_describes_every_expectation_as_it_is_evaluated(suite: Suite) -> None:
     page = _PAGE.read_text(encoding="utf-8")
 
     for expectation in suite.expectations:
@@ -84,8 +84,8 @@ def row_of(expectation_id: str) -> str:
     return "finding.no_<kind>" if table == "finding" and rule.startswith("no_") else expectation_id
 
 
-def test_the_gates_own_lists_are_parts_of_the_published_ones() -> None:
-    """Each list is written in `vocabulary`; what the gate knows of single words has no other words, and none less."""
+def test_the_gates_own_lists_are_subsets_of_the_published_ones() -> None:
+    """Each list is defined in `vocabulary`; the gate's tables of single words have exactly the same words."""
     assert set(FINDING_KIND_SEVERITIES) == set(vocabulary.FindingKind)
     assert {"match", *DRIFT_FINDING_KINDS, "shared", "unknown"} == set(vocabulary.DriftState)
     assert set(DIVISION_REASONS) < set(vocabulary.UnknownReason)
