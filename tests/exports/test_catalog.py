@@ -1,4 +1,4 @@
-"""The exports that a build was compared with are found again, or it is said which of them is another."""
+"""The exports that a build was compared with are found again, or the changed one is named."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sealed_export(exports: Path, day: int) -> Path:
     return export.seal(exports)
 
 
-def test_exports_are_found_by_their_references_until_one_is_replaced_or_gone(tmp_path: Path) -> None:
+def test_exports_are_found_by_their_references_until_one_is_replaced_or_removed(tmp_path: Path) -> None:
     sealed = [sealed_export(tmp_path, day) for day in (16, 17)]
     earlier = earlier_exports(tmp_path, "shop", DS, most=3)
     references = [export.reference for export in earlier]

@@ -62,7 +62,7 @@ def test_a_payload_keeps_its_text_and_what_was_asked() -> None:
     assert (envelope.error, envelope.file, envelope.note, envelope.group) == (None, None, None, None)
 
 
-def test_a_line_of_a_proxy_says_which_one_was_asked() -> None:
+def test_a_line_of_a_proxy_names_the_proxy() -> None:
     proxy = {
         **ROUTE,
         "kind": "proxy_consumer_connection",
@@ -95,7 +95,7 @@ def test_an_index_line_names_a_file() -> None:
     assert (envelope.moment, envelope.host) == (0, "10.1.1.21")
 
 
-def test_an_index_line_may_say_that_a_file_could_not_be_read() -> None:
+def test_an_index_line_may_record_that_a_file_could_not_be_read() -> None:
     failed = line(
         FILE, size=None, mtime=None, sha256=None, error={"type": "java.io.IOException", "message": "no"}
     )
@@ -163,7 +163,7 @@ def test_half_a_surrogate_pair_in_a_payload_does_not_reach_the_tables() -> None:
         (line(ROUTE, payload=None, error={}), "'type' of 'error' must name the exception's class"),
     ],
 )
-def test_says_why_a_line_is_no_envelope(text: str, reason: str) -> None:
+def test_the_error_gives_the_reason_why_a_line_is_no_envelope(text: str, reason: str) -> None:
     with pytest.raises(EnvelopeError) as caught:
         parse_envelope(text, "nameserver_route")
     assert caught.value.reason == reason
@@ -183,7 +183,7 @@ def test_an_instant_that_is_not_utc_or_not_in_the_calendar_is_refused(captured_a
     ["/etc/passwd", "../x", "offset_files/../../x", "offset_files", "offset_files/", "offset_files//x", "./offset_files/x",
      "offset_files/./x", "broker_files/x", "x", ".", "offset_files/a\0"],
 )  # fmt: skip
-def test_an_index_path_that_leaves_its_folders_is_refused(path: str) -> None:
+def test_an_index_path_that_escapes_its_folders_is_refused(path: str) -> None:
     with pytest.raises(
         EnvelopeError, match=r"must lead to a file in 'offset_files/' and 'offset_files_moments/'"
     ):
@@ -202,7 +202,9 @@ def test_an_index_path_that_leaves_its_folders_is_refused(path: str) -> None:
         ({"error": ERROR}, "'sha256' and 'error' are both there"),
     ],
 )
-def test_says_why_an_index_line_is_no_envelope(changes: dict[str, object], reason: str) -> None:
+def test_the_error_gives_the_reason_why_an_index_line_is_no_envelope(
+    changes: dict[str, object], reason: str
+) -> None:
     with pytest.raises(EnvelopeError, match=reason):
         parse_envelope(line(FILE, **changes), "offset_file")
 
@@ -244,14 +246,14 @@ def test_any_field_of_any_type_gives_an_envelope_or_an_envelope_error(
 
 
 @pytest.mark.parametrize("name", ["DefaultCluster", "shop prod", "集群", "-", "a" * 255, ".hidden", "a=b"])
-def test_a_cluster_may_have_any_name_that_a_folder_can(name: str) -> None:
+def test_a_cluster_may_have_any_name_that_is_valid_for_a_folder(name: str) -> None:
     assert cluster_name_problem(name) is None
 
 
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "a/b", "a\0b", "a\nb", " a", "a ", "\ud800", "集" * 86, "\x7f", "\x85"]
 )
-def test_a_cluster_without_a_name_for_a_folder_is_refused(name: str) -> None:
+def test_a_cluster_name_that_is_invalid_for_a_folder_is_refused(name: str) -> None:
     assert cluster_name_problem(name) is not None
 
 

@@ -94,8 +94,8 @@ def start(point: str, exports: Path) -> subprocess.Popen[str]:
 
 
 @pytest.fixture
-def living_writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start another process that is writing the day."""
+def running_writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start another process that is writing the export of the day."""
     process = start("writing", tmp_path)
     assert process.stdout is not None
     assert process.stdout.readline() == "writing\n"
@@ -105,7 +105,7 @@ def living_writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 class TestWholeExport:
-    def test_is_sealed_under_its_name_and_nothing_else_is_left(self, tmp_path: Path) -> None:
+    def test_is_sealed_under_its_name_without_temporary_files(self, tmp_path: Path) -> None:
         with ExportWriter(tmp_path / "new" / "exports", "prod", DS) as writer:
             write_required(writer)
             assert names(tmp_path / "new" / "exports") == {PARTIAL}
@@ -185,7 +185,7 @@ class TestWrongCalls:
             ("broker_file", {"broker": "a"}, "neither 'sha256' nor 'error'"),
         ],
     )
-    def test_a_line_that_the_contract_does_not_know_fails_where_it_is_written(
+    def test_a_line_that_violates_the_contract_fails_on_writing(
         self, tmp_path: Path, kind: str, request_fields: dict[str, str], sentence: str
     ) -> None:
         with ExportWriter(tmp_path, "prod", DS) as writer:
@@ -221,7 +221,7 @@ class TestWrongCalls:
             "nameserver_routes.jsonl",
         ],
     )
-    def test_an_attachment_stays_inside_and_out_of_the_contracts_places(
+    def test_an_attachment_stays_inside_the_export_and_outside_reserved_paths(
         self, tmp_path: Path, name: str
     ) -> None:
         with pytest.raises(EnvelopeError), ExportWriter(tmp_path / "exports", "prod", DS) as writer:
@@ -235,7 +235,7 @@ class TestWrongCalls:
         ):
             writer.file("broker_file", NOON, "offset_files/x", b"x", NOON, broker="a")
 
-    def test_a_place_is_given_once(self, tmp_path: Path) -> None:
+    def test_a_path_is_used_only_once(self, tmp_path: Path) -> None:
         with ExportWriter(tmp_path, "prod", DS) as writer:
             write_required(writer)
             writer.attach("notes.txt", b"x")
@@ -252,7 +252,7 @@ class TestWrongCalls:
             writer.payload("consumer_connection", NOON, "{}", **BROKER, group="g")
         assert names(tmp_path) == set()
 
-    def test_nothing_is_written_outside_of_the_block(self, tmp_path: Path) -> None:
+    def test_writing_outside_of_the_with_block_is_refused(self, tmp_path: Path) -> None:
         writer = ExportWriter(tmp_path, "prod", DS)
         with pytest.raises(RuntimeError):
             write_required(writer)
@@ -262,13 +262,13 @@ class TestWrongCalls:
             writer.attach("late.txt", b"x")
         verify(writer.directory)
 
-    def test_a_name_that_is_no_folders_name_is_refused(self, tmp_path: Path) -> None:
+    def test_a_name_that_is_invalid_for_a_folder_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(ExportError, match="cannot be the name of a folder"):
             ExportWriter(tmp_path, "../prod", DS)
 
 
 @pytest.fixture
-def threads_that_change_often() -> Iterator[None]:
+def frequent_thread_switches() -> Iterator[None]:
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -276,17 +276,19 @@ def threads_that_change_often() -> Iterator[None]:
 
 
 class TestOtherWriters:
-    def test_an_export_is_never_written_over(self, tmp_path: Path) -> None:
+    def test_an_export_is_never_overwritten(self, tmp_path: Path) -> None:
         with ExportWriter(tmp_path, "prod", DS) as writer:
             write_required(writer)
         assert "is already an export" in refusal(ExportWriter(tmp_path, "prod", DS))
         assert writer.manifest == verify(writer.directory)
 
-    def test_a_folder_without_a_seal_is_not_taken(self, tmp_path: Path) -> None:
+    def test_an_unsealed_folder_is_not_overwritten(self, tmp_path: Path) -> None:
         export_directory(tmp_path, "prod", DS).mkdir(parents=True)
         assert "without a seal" in refusal(ExportWriter(tmp_path, "prod", DS))
 
-    def test_a_living_writer_is_respected(self, tmp_path: Path, living_writer: subprocess.Popen[str]) -> None:
+    def test_the_folder_of_a_running_writer_is_not_removed(
+        self, tmp_path: Path, running_writer: subprocess.Popen[str]
+    ) -> None:
         assert "is being written by another process" in refusal(ExportWriter(tmp_path, "prod", DS))
         with ExportWriter(tmp_path, "prod", DS + timedelta(days=1)) as other_day:
             next_noon = NOON + timedelta(days=1)
@@ -294,13 +296,13 @@ class TestOtherWriters:
             other_day.payload("nameserver_route", next_noon, "{}", nameserver="ns-1:9876", topic="t")
             other_day.payload("consumer_connection", next_noon, "{}", **BROKER, group="g")
         assert names(tmp_path) == {PARTIAL, "2026-11-17"}
-        living_writer.communicate("", timeout=60)
-        assert living_writer.returncode == 0
+        running_writer.communicate("", timeout=60)
+        assert running_writer.returncode == 0
         verify(export_directory(tmp_path, "prod", DS))
         assert names(tmp_path) == {"2026-11-16", "2026-11-17"}
 
-    @pytest.mark.usefixtures("threads_that_change_often")
-    def test_of_writers_at_once_one_writes_and_all_others_are_refused(self, tmp_path: Path) -> None:
+    @pytest.mark.usefixtures("frequent_thread_switches")
+    def test_of_concurrent_writers_one_writes_and_all_others_are_refused(self, tmp_path: Path) -> None:
         """Of three processes, two that search for abandoned folders must not remove that of the third."""
         for _ in range(300):
             day = tmp_path / os.urandom(4).hex()
@@ -331,7 +333,7 @@ class TestOtherWriters:
 
 class TestDeadWriters:
     @pytest.mark.parametrize("point", ["writing", "sealing", "renaming"])
-    def test_a_kill_leaves_no_export_and_the_next_writer_removes_what_it_left(
+    def test_a_kill_leaves_no_export_and_the_next_writer_removes_the_remains(
         self, tmp_path: Path, point: str
     ) -> None:
         process = start(point, tmp_path)
@@ -352,7 +354,7 @@ class TestDeadWriters:
         assert writer.manifest is not None
         assert writer.manifest.attachments == ()
 
-    def test_a_kill_after_the_export_got_its_name_loses_nothing(self, tmp_path: Path) -> None:
+    def test_a_kill_after_the_final_rename_loses_nothing(self, tmp_path: Path) -> None:
         process = start("cleaning up", tmp_path)
         process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL
@@ -405,7 +407,7 @@ except ExportError as error:
         assert names(tmp_path) == set()
 
 
-def test_no_secret_gets_into_an_export(tmp_path: Path) -> None:
+def test_an_export_contains_no_secret(tmp_path: Path) -> None:
     with ExportWriter(tmp_path, "prod", DS, known_secrets=["own-secret-key", "x"]) as writer:
         write_required(writer)
         writer.payload(
@@ -450,7 +452,7 @@ def test_an_export_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert names(tmp_path) == {"2026-11-16"}
 
 
-def test_an_abandoned_writer_leaves_what_was_there(tmp_path: Path) -> None:
+def test_an_abandoned_writer_leaves_the_existing_export(tmp_path: Path) -> None:
     manifest = first_attempt(tmp_path)
     with ExportWriter(tmp_path, "prod", DS, replaces=manifest) as writer:
         write_required(writer)
@@ -459,7 +461,7 @@ def test_an_abandoned_writer_leaves_what_was_there(tmp_path: Path) -> None:
     assert names(tmp_path) == {"2026-11-16"}
 
 
-def test_an_export_that_another_process_has_replaced_is_not_replaced_again(tmp_path: Path) -> None:
+def test_an_export_replaced_by_another_process_is_not_replaced_again(tmp_path: Path) -> None:
     manifest = first_attempt(tmp_path)
     with ExportWriter(tmp_path, "prod", DS, replaces=manifest) as writer:
         write_required(writer)
@@ -468,7 +470,7 @@ def test_an_export_that_another_process_has_replaced_is_not_replaced_again(tmp_p
 
 @pytest.mark.parametrize("has_exchange", [True, False])
 @pytest.mark.parametrize("point", ["begun", "sealing", "exchanging", "exchanged", "moved away", "moved in"])
-def test_a_writer_that_is_killed_while_it_replaces_leaves_a_whole_export(
+def test_a_writer_killed_during_the_replacement_leaves_a_complete_export(
     tmp_path: Path, point: str, *, has_exchange: bool
 ) -> None:
     manifest = first_attempt(tmp_path)

@@ -114,7 +114,7 @@ class TestSeal:
             path.name for path in directory.glob("*.jsonl")
         )
 
-    def test_the_manifest_reads_back_and_is_named_by_its_bytes(self, directory: Path) -> None:
+    def test_the_manifest_can_be_read_back_and_its_hash_is_that_of_its_bytes(self, directory: Path) -> None:
         manifest = seal(directory)
         assert load_manifest(directory) == verify(directory, cluster="prod", ds=DS) == manifest
         assert manifest.sha256 == sha256((directory / MANIFEST_NAME).read_bytes()).hexdigest()
@@ -143,16 +143,16 @@ class TestSeal:
         assert seal(directory, replace=True) == verify(directory)
 
     @pytest.mark.parametrize("payload", ["", "{", "\u0000", '{"a":', "[" * 1000, "\ud800"])
-    def test_what_a_payload_says_is_not_judged(self, directory: Path, payload: str) -> None:
+    def test_the_content_of_payloads_is_not_validated(self, directory: Path, payload: str) -> None:
         append(directory, envelope("nameserver_route", payload=payload))
         assert seal(directory) == verify(directory)
 
-    def test_takes_any_name_for_a_cluster_that_a_folder_can_have(self, directory: Path) -> None:
+    def test_accepts_any_cluster_name_that_is_valid_for_a_folder(self, directory: Path) -> None:
         for file in directory.glob("*.jsonl"):
             file.write_text(file.read_text().replace('"prod"', json.dumps("集群 '; drop")))
         assert seal(directory).cluster == verify(directory).cluster == "集群 '; drop"
 
-    def test_files_that_nothing_reads_are_attachments(self, directory: Path) -> None:
+    def test_unknown_files_are_attachments(self, directory: Path) -> None:
         (directory / "mqadmin").mkdir()
         (directory / "mqadmin" / "clusterList.txt").write_text("#Cluster Name")
         (directory / "notes\n\x1b[31m.jsonl").write_text('{"kind":"of my own"}\n')
@@ -162,7 +162,7 @@ class TestSeal:
         ]
         assert {file.kind for file in verify(directory).attachments} == {ATTACHMENT}
 
-    def test_events_may_be_of_the_evening_before(self, directory: Path) -> None:
+    def test_events_may_be_from_the_evening_before(self, directory: Path) -> None:
         event = {
             "kind": "event",
             "cluster": "prod",
@@ -178,7 +178,7 @@ class TestSeal:
         assert counts["consume_stats"] == 0
         assert "consumer_running_info" not in counts
 
-    def test_takes_the_day_that_is_given_where_the_name_is_none(self, directory: Path) -> None:
+    def test_uses_the_given_day_if_the_folder_name_is_not_a_day(self, directory: Path) -> None:
         renamed = directory.rename(directory.with_name("capture"))
         assert "capture is not a day" in refused_unsealed(renamed)[0]
         assert seal(renamed, ds=DS, cluster="prod").ds == DS
@@ -238,7 +238,7 @@ class TestRefusals:
             "nameserver_topic_lists.jsonl line 3: the line is empty; remove it",
         ]
 
-    def test_a_file_that_was_cut(self, directory: Path) -> None:
+    def test_a_truncated_file(self, directory: Path) -> None:
         file = directory / "nameserver_routes.jsonl"
         file.write_bytes(file.read_bytes()[:-1])
         assert refused_unsealed(directory) == [
@@ -252,7 +252,7 @@ class TestRefusals:
             "nameserver_routes.jsonl line 3: longer than 1000 bytes; no source answers that much"
         ]
 
-    def test_an_index_that_does_not_tell_the_truth(self, directory: Path) -> None:
+    def test_an_index_that_differs_from_the_files(self, directory: Path) -> None:
         add_offset_file(directory, "offset_files/a", b"abc", size=4)
         add_offset_file(directory, "offset_files/b", b"abc", sha256="0" * 64)
         add_offset_file(directory, "offset_files/c", b"abc")
@@ -316,7 +316,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         "name", ["nameserver_route.jsonl", "old/nameserver_routes.jsonl", "nameserver_routes.jsonl.1"]
     )
-    def test_lines_of_the_contract_under_a_name_that_nobody_reads(self, directory: Path, name: str) -> None:
+    def test_valid_lines_under_an_unknown_file_name(self, directory: Path, name: str) -> None:
         (directory / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(directory / "nameserver_routes.jsonl", directory / name)
         assert refused_unsealed(directory) == [
@@ -336,7 +336,7 @@ class TestRefusals:
         ]
 
     @pytest.mark.parametrize("action", [seal, verify])
-    def test_what_is_no_directory(self, tmp_path: Path, action: Callable[..., object]) -> None:
+    def test_a_path_that_is_not_a_directory(self, tmp_path: Path, action: Callable[..., object]) -> None:
         (tmp_path / "file").touch()
         for name in ("absent", "file"):
             assert "director" in refused(action, tmp_path / name)[0]
@@ -389,7 +389,7 @@ class TestVerify:
         seal(directory)
         return directory
 
-    def test_an_export_that_is_not_the_one_wanted(self, sealed: Path) -> None:
+    def test_an_export_of_another_cluster_or_day_than_expected(self, sealed: Path) -> None:
         assert refused(verify, sealed, cluster="test") == [
             "manifest.json: cluster is 'prod', but 'test' is wanted"
         ]
@@ -397,7 +397,7 @@ class TestVerify:
             "manifest.json: ds is 2026-11-16, but 2026-11-17 is wanted"
         ]
 
-    def test_a_file_that_was_cut_at_a_line(self, sealed: Path) -> None:
+    def test_a_file_truncated_at_a_line(self, sealed: Path) -> None:
         file = sealed / "nameserver_routes.jsonl"
         whole = file.read_bytes()
         file.write_bytes(whole[: whole.index(b"\n") + 1])
@@ -415,7 +415,7 @@ class TestVerify:
             f"{name} has other bytes than were sealed (SHA-256 differs); copy the export again"
         ]
 
-    def test_a_file_that_is_gone(self, sealed: Path) -> None:
+    def test_a_missing_file(self, sealed: Path) -> None:
         (sealed / OFFSETS).unlink()
         (sealed / "nameserver_routes.jsonl").unlink()
         assert refused(verify, sealed) == [
@@ -424,14 +424,14 @@ class TestVerify:
         ]
 
     @pytest.mark.parametrize("name", ["notes.txt", "consume_stats.jsonl", "new/file"])
-    def test_a_file_that_was_added(self, sealed: Path, name: str) -> None:
+    def test_an_additional_file(self, sealed: Path, name: str) -> None:
         (sealed / name).parent.mkdir(exist_ok=True)
         (sealed / name).touch()
         assert refused(verify, sealed) == [
             f"{name} is not in manifest.json; a sealed export does not change, so remove it"
         ]
 
-    def test_a_file_that_became_a_link(self, sealed: Path) -> None:
+    def test_a_file_replaced_by_a_link(self, sealed: Path) -> None:
         (sealed / OFFSETS).rename(sealed.parent / "moved")
         (sealed / OFFSETS).symlink_to(sealed.parent / "moved")
         assert refused(verify, sealed)
@@ -459,7 +459,7 @@ class TestVerify:
             ({"files": []}, "is not in manifest.json"),
         ],
     )
-    def test_a_manifest_that_was_edited(self, sealed: Path, change: dict[str, object], problem: str) -> None:
+    def test_an_edited_manifest(self, sealed: Path, change: dict[str, object], problem: str) -> None:
         file = sealed / MANIFEST_NAME
         file.write_text(json.dumps(json.loads(file.read_text()) | change))
         assert problem in refused(verify, sealed)[0]
@@ -483,7 +483,7 @@ class TestVerify:
         ("field", "value"),
         [("line_count", 3), ("error_count", 0), ("kind", "consume_stats"), ("line_count", None)],
     )
-    def test_a_manifest_that_counts_otherwise(self, sealed: Path, field: str, value: object) -> None:
+    def test_a_manifest_with_wrong_counts(self, sealed: Path, field: str, value: object) -> None:
         file = sealed / MANIFEST_NAME
         document = json.loads(file.read_text())
         document["files"][1][field] = value
@@ -493,11 +493,11 @@ class TestVerify:
         ]
 
     @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b"[" * 100_000, b"9" * 5000])
-    def test_a_manifest_that_is_none(self, sealed: Path, content: bytes) -> None:
+    def test_an_invalid_manifest(self, sealed: Path, content: bytes) -> None:
         (sealed / MANIFEST_NAME).write_bytes(content)
         assert refused(load_manifest, sealed)[0].startswith("manifest.json: ")
 
-    def test_a_manifest_that_a_hand_wrote_over_malformed_lines(self, directory: Path) -> None:
+    def test_a_handwritten_manifest_for_malformed_lines(self, directory: Path) -> None:
         append(directory, envelope("nameserver_route"))
         seal(directory)
         file = directory / "nameserver_routes.jsonl"
@@ -525,7 +525,7 @@ def test_the_samples_are_valid_exports(sample: Path) -> None:
     assert manifest == seal(sample)
 
 
-def test_the_samples_keep_the_errors_of_their_sources() -> None:
+def test_the_samples_contain_the_errors_of_their_sources() -> None:
     last = load_manifest(SAMPLES[-1])
     error_counts = {file.kind: file.error_count for file in last.envelope_files}
     assert error_counts["consumer_connection"] == 18
@@ -535,7 +535,7 @@ def test_the_samples_keep_the_errors_of_their_sources() -> None:
 class TestUnchanged:
     """A sealed export after it was used."""
 
-    def test_the_same_bytes_are_no_change(self, directory: Path) -> None:
+    def test_unchanged_bytes_are_no_change(self, directory: Path) -> None:
         manifest = seal(directory)
         (directory / OFFSETS).write_bytes(b"{}")
 
@@ -552,7 +552,7 @@ class TestUnchanged:
             f"{path} has other bytes than were sealed (SHA-256 differs); copy the export again"
         ]
 
-    def test_a_file_that_is_gone_is_named(self, directory: Path) -> None:
+    def test_a_missing_file_is_named(self, directory: Path) -> None:
         manifest = seal(directory)
         (directory / OFFSETS).unlink()
 

@@ -1,4 +1,4 @@
-"""An export that processes check beside this one is judged as by one process alone, and no process stays behind."""
+"""A check by several processes gives the result of a check by one process, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -234,8 +234,8 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, int, int
     return cases
 
 
-class TestTheSame:
-    def test_a_reading_finds_the_same(self, drawn: list[tuple[Path, int, int]]) -> None:
+class TestSameResult:
+    def test_reading_gives_the_same_result(self, drawn: list[tuple[Path, int, int]]) -> None:
         alone = [found(directory, 0, 1) for directory, _, _ in drawn]
 
         assert [found(*case) for case in drawn] == alone
@@ -245,7 +245,7 @@ class TestTheSame:
         sentences = "\n".join(sentence for facts in alone for _, sentence in facts["problems"])
         assert [part for part in PARTS_OF_PROBLEMS if part not in sentences] == []
 
-    def test_a_check_says_the_same(self, drawn: list[tuple[Path, int, int]]) -> None:
+    def test_checking_gives_the_same_result(self, drawn: list[tuple[Path, int, int]]) -> None:
         some = drawn[::3]
         alone = [judged(directory, 0, 1) for directory, _, _ in some]
 
@@ -269,7 +269,7 @@ class TestTheSame:
         assert facts["problems"][0][1].startswith("nameserver_routes.jsonl line 1000: not JSON at column 1")
 
     @pytest.mark.parametrize("readable_bytes", [0, 1, 500, 5_000])
-    def test_a_file_that_can_be_read_only_in_part(
+    def test_a_partly_readable_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readable_bytes: int
     ) -> None:
         directory = tmp_path / "2026-11-16"
@@ -378,7 +378,7 @@ class TestProcesses:
         with pytest.raises(CheckEndedError, match="cannot be started: No such file"):
             verify(sealed, process_count=2)
 
-    def test_no_process_stays_after_too_many_problems(self, sealed: Path) -> None:
+    def test_no_process_remains_after_too_many_problems(self, sealed: Path) -> None:
         for name in FILES.values():
             (sealed / name).write_bytes(b"\n" * 50)
 
@@ -417,7 +417,7 @@ class TestProcesses:
             (64, PARALLEL_EXPORT_BYTES, 8),
         ],
     )
-    def test_their_number_follows_from_cores_and_size(
+    def test_the_number_of_processes_depends_on_cores_and_size(
         self,
         sealed: Path,
         monkeypatch: pytest.MonkeyPatch,

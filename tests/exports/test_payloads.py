@@ -82,7 +82,7 @@ def assert_fits(fact: Fact) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in READ_KINDS if kind not in NOT_IN_THE_SAMPLE])
-def test_every_record_of_the_sample_gives_rows_of_its_tables(kind: str) -> None:
+def test_every_record_of_the_sample_is_parsed_to_rows_of_its_tables(kind: str) -> None:
     of_lines = of_sample(kind)
 
     for of_line in of_lines:
@@ -93,11 +93,11 @@ def test_every_record_of_the_sample_gives_rows_of_its_tables(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(KIND_BY_NAME.keys() - {*READ_KINDS, "offset_file"}))
-def test_other_kinds_are_kept_and_give_no_facts(kind: str) -> None:
+def test_other_kinds_are_kept_and_produce_no_facts(kind: str) -> None:
     assert list(facts(envelope(kind, "anything"))) == []
 
 
-def test_each_line_of_the_index_of_offset_files_gives_where_the_file_is_and_no_more() -> None:
+def test_each_line_of_the_offset_file_index_gives_only_the_location_of_the_file() -> None:
     fact_list = [fact for of_line in of_sample("offset_file") for fact in of_line]
 
     for fact in fact_list:
@@ -107,7 +107,7 @@ def test_each_line_of_the_index_of_offset_files_gives_where_the_file_is_and_no_m
     assert fact_list[0].row["size_bytes"] == 670
 
 
-def test_an_offset_file_that_failed_to_land_says_whose_it_is_and_why() -> None:
+def test_an_offset_file_that_failed_to_land_has_its_owner_and_reason() -> None:
     line = {
         "kind": "offset_file",
         "cluster": "shop-test",
@@ -129,12 +129,12 @@ def test_an_offset_file_that_failed_to_land_says_whose_it_is_and_why() -> None:
     )
 
 
-def test_a_snapshot_whose_number_no_table_holds_is_not_read() -> None:
+def test_a_snapshot_index_out_of_range_is_rejected() -> None:
     with pytest.raises(PayloadError, match="moment is 2147483648, which no Java integer of 32 bits holds"):
         list(facts(replace(envelope("offset_file", error="gone"), moment=2**31)))
 
 
-def test_a_broker_tells_the_ends_of_each_queue() -> None:
+def test_a_broker_reports_minimum_and_maximum_offset_of_each_queue() -> None:
     text = (
         '{"offsetTable":{{"topic":"t","brokerName":"broker-a","queueId":3}:'
         '{"minOffset":5,"maxOffset":12,"lastUpdateTimestamp":0}}}'
@@ -146,7 +146,7 @@ def test_a_broker_tells_the_ends_of_each_queue() -> None:
     assert (fact.row["min_offset"], fact.row["max_offset"], fact.row["last_stored_at"]) == (5, 12, None)
 
 
-def test_a_client_tells_the_offsets_that_it_has_in_memory() -> None:
+def test_a_client_reports_its_in_memory_offsets() -> None:
     text = '{"consumerTable":{"c":{{"topic":"t","brokerName":"b","queueId":3}:5000000000}},"messageQueueTable":{}}'
 
     [fact] = facts(envelope("consumer_status", text))
@@ -156,11 +156,11 @@ def test_a_client_tells_the_offsets_that_it_has_in_memory() -> None:
     assert (fact.row["client_id"], fact.row["queue_id"], fact.row["memory_offset"]) == ("c", 3, 5_000_000_000)
 
 
-def test_a_client_that_did_not_answer_its_broker_has_nothing_in_memory_and_no_zero() -> None:
+def test_a_client_that_did_not_answer_its_broker_has_null_and_not_zero_in_memory() -> None:
     assert rows("consumer_status", {"consumerTable": {}, "messageQueueTable": {}}) == []
 
 
-def test_a_client_of_the_sample_says_what_it_owns() -> None:
+def test_a_client_of_the_sample_reports_its_queues() -> None:
     fact_list = [fact for of_line in of_sample("consumer_running_info") for fact in of_line]
     [client] = [
         fact.row
@@ -182,7 +182,7 @@ def test_a_client_of_the_sample_says_what_it_owns() -> None:
     assert owned == {"order-events": 8, "%RETRY%order-service": 1}
 
 
-def test_processes_with_one_client_id_are_told_apart_by_what_each_says_itself() -> None:
+def test_processes_with_one_client_id_are_distinguished_by_their_own_answers() -> None:
     fact_list = [fact for of_line in of_sample("process_assignment") for fact in of_line]
     twins = {
         fact.row["process"]: fact.row["state"]
@@ -225,7 +225,7 @@ def queue_data(broker: str, perm: int = 6, read: int = 4, write: int = 2) -> dic
     return {"brokerName": broker, "perm": perm, "readQueueNums": read, "writeQueueNums": write}
 
 
-def test_a_route_tells_what_a_consumer_balances() -> None:
+def test_a_route_defines_the_queues_that_consumers_balance() -> None:
     rows_by_key = {
         row["broker_name"]: (
             row["subscribe_queue_count"],
@@ -241,7 +241,7 @@ def test_a_route_tells_what_a_consumer_balances() -> None:
     assert rows_by_key == {"b": (4, 4, 2, True), "s": (4, 4, 2, False), "w": (0, 4, 2, False)}
 
 
-def test_of_two_entries_of_one_broker_consumers_take_each_queue_once_and_producers_each_entry() -> None:
+def test_two_entries_of_one_broker_count_once_for_consumers_and_twice_for_producers() -> None:
     """`topicRouteData2TopicSubscribeInfo` fills a set of queues, `topicRouteData2TopicPublishInfo` a list."""
     numbers = (
         "queue_data_count",
@@ -304,7 +304,7 @@ def publish_side(payload: object) -> dict[str, tuple[bool, int | None, int | Non
     }
 
 
-def test_a_route_tells_what_a_producer_writes() -> None:
+def test_a_route_defines_the_queues_that_producers_write() -> None:
     assert publish_side(route([queue_data("b"), queue_data("s"), queue_data("w", perm=2)])) == {
         "b": (True, 2, 1, 0),
         # No master, and no address at all.
@@ -313,12 +313,12 @@ def test_a_route_tells_what_a_producer_writes() -> None:
     }
 
 
-def test_what_is_written_where_no_consumer_reads_is_counted() -> None:
+def test_queues_that_are_written_but_not_readable_are_counted() -> None:
     assert publish_side(route([queue_data("b", read=3, write=8)])) == {"b": (True, 8, 1, 5)}
     assert publish_side(route([queue_data("b", perm=2)])) == {"b": (True, 2, 1, 2)}
 
 
-def test_an_order_configuration_says_where_to_write_whatever_the_route_says() -> None:
+def test_an_order_configuration_overrides_the_route_for_producers() -> None:
     payload = route([queue_data("b", perm=4), queue_data("s")], orderTopicConf="b:2;gone:1;b:1")
 
     assert publish_side(payload) == {"b": (True, 3, 1, 0), "s": (True, 0, 0, 0), "gone": (False, 1, 1, 1)}
@@ -326,7 +326,7 @@ def test_an_order_configuration_says_where_to_write_whatever_the_route_says() ->
     assert (gone["subscribe_queue_count"], gone["has_master"], gone.get("perm")) == (0, False, None)
 
 
-def test_places_apart_from_each_other_are_runs() -> None:
+def test_separated_positions_of_a_broker_are_counted_as_runs() -> None:
     payload = route([queue_data("b")], orderTopicConf="x:1;b:2;s:1;b:1")
 
     assert {name: side[1:3] for name, side in publish_side(payload).items()} == {
@@ -337,7 +337,7 @@ def test_places_apart_from_each_other_are_runs() -> None:
 
 
 @pytest.mark.parametrize("order_topic_conf", ["b", "b:4;s: 4", "b:four", ";b:4"])
-def test_where_the_order_configuration_makes_a_producer_throw_nothing_is_known(order_topic_conf: str) -> None:
+def test_an_order_configuration_that_makes_producers_throw_gives_no_numbers(order_topic_conf: str) -> None:
     assert publish_side(route([queue_data("b")], orderTopicConf=order_topic_conf)) == {
         "b": (True, None, None, None)
     }
@@ -364,11 +364,11 @@ def test_where_the_order_configuration_makes_a_producer_throw_nothing_is_known(o
     ],
     ids=["read", "write", "many brokers", "order", "order, and then an error", "static"],
 )
-def test_a_few_characters_that_stand_for_queues_without_end_are_refused(bomb: object) -> None:
+def test_a_short_text_that_expands_to_too_many_queues_is_refused(bomb: object) -> None:
     assert "queues; a topic has at most 100000 here" in refusal("nameserver_route", bomb)
 
 
-def test_what_a_route_says_of_queues_that_nobody_lists_is_no_reason_to_refuse_it() -> None:
+def test_route_data_of_unlisted_queues_is_no_reason_to_refuse_the_route() -> None:
     unlisted = [queue_data("b", perm=4, write=2**31 - 1), queue_data("s", perm=2, read=2**31 - 1)]
     of_both_brokers = {
         name: {"bname": name, "scope": "s", "totalQueues": 60_000, "epoch": 1, "currIdMap": {}}
@@ -389,11 +389,11 @@ def test_a_route_without_a_static_mapping_is_plain(empty: object) -> None:
 @pytest.mark.parametrize(
     "payload", [{}, {"brokerDatas": None, "queueDatas": None}, {"brokerDatas": [], "queueDatas": []}]
 )
-def test_a_route_of_no_broker_gives_no_rows(payload: object) -> None:
+def test_a_route_without_brokers_gives_no_rows(payload: object) -> None:
     assert rows("nameserver_route", payload) == []
 
 
-def test_topic_and_group_configurations() -> None:
+def test_topic_and_group_configurations_are_parsed() -> None:
     topics = {"topicConfigTable": {"t": {"perm": 6, "readQueueNums": 8, "writeQueueNums": 4, "order": True}}}
     groups = {
         "subscriptionGroupTable": {"g": {"retryQueueNums": 1, "retryMaxTimes": 16, "consumeEnable": False}}
@@ -414,7 +414,7 @@ def test_topic_and_group_configurations() -> None:
     assert (group["is_consume_enabled"], group["is_broadcast_enabled"]) == (False, None)
 
 
-def test_the_connections_of_a_group() -> None:
+def test_the_connections_of_a_group_are_parsed() -> None:
     payload = {
         "connectionSet": [
             {"clientId": "c", "clientAddr": "h:1", "language": "JAVA", "version": 479},
@@ -442,16 +442,14 @@ def test_the_connections_of_a_group() -> None:
     ]
 
 
-def test_an_answer_without_connections_is_nobody_online() -> None:
+def test_an_answer_without_connections_means_that_no_client_is_online() -> None:
     [presence] = rows("consumer_connection", {"connectionSet": [], "messageModel": "CLUSTERING"})
 
     assert (presence["state"], presence["message_model"]) == ("offline", None)
 
 
 @pytest.mark.parametrize(("field", "is_dropped"), [("droped", True), ("dropped", True), ("unknown", None)])
-def test_java_and_go_name_a_queue_that_is_given_up_differently(
-    field: str, *, is_dropped: bool | None
-) -> None:
+def test_java_and_go_use_different_names_for_a_dropped_queue(field: str, *, is_dropped: bool | None) -> None:
     text = (
         '{"properties":{"PROP_CLIENT_VERSION":"v2.1.1"},'
         f'"mqTable":{{{{"topic":"t","brokerName":"b","queueId":0}}:{{"{field}":true}}}}}}'
@@ -501,13 +499,13 @@ def test_a_strategy_that_rocketmq_does_not_ship_keeps_its_class() -> None:
         ("9" * 18, None),
     ],
 )
-def test_a_start_that_is_no_instant_is_null(started: str | None, expected: str | None) -> None:
+def test_an_invalid_start_time_is_null(started: str | None, expected: str | None) -> None:
     payload = {"properties": {"PROP_CONSUMER_START_TIMESTAMP": started}, "mqTable": {}}
 
     assert rows("consumer_running_info", payload)[0]["started_at"] == expected
 
 
-def test_offsets_that_are_not_there_are_null_and_minus_one_stays() -> None:
+def test_missing_offsets_are_null_and_minus_one_is_kept() -> None:
     key = '{"topic":"t","brokerName":"broker-a","queueId":0}'
     [row] = rows(
         "consume_stats",
@@ -565,11 +563,11 @@ def queue_key(broker: str = "broker-a", topic: str = "t", queue_id: str = "0") -
         ("consume_stats", table((queue_key(), '{"brokerOffset":NaN}')), "expected a value, found 'N'"),
     ],
 )
-def test_offsets_that_no_broker_has_are_not_read(kind: str, payload: str, sentence: str) -> None:
+def test_impossible_offsets_are_rejected(kind: str, payload: str, sentence: str) -> None:
     assert sentence in refusal(kind, payload)
 
 
-def test_a_broker_tells_the_offsets_of_a_static_topics_logical_queues() -> None:
+def test_a_broker_reports_the_offsets_of_a_static_topics_logical_queues() -> None:
     [row] = rows("broker_topic_stats", table((queue_key("__syslo__global__"), OFFSETS)))
 
     assert row["broker_name"] == "__syslo__global__"
@@ -586,7 +584,7 @@ def test_the_last_entry_of_a_key_counts_as_in_javas_maps() -> None:
     assert [fact.row["value"] for fact in facts(settings)] == ["2"]
 
 
-def test_an_element_that_a_set_has_twice_counts_once() -> None:
+def test_a_duplicate_element_of_a_set_counts_once() -> None:
     connection = {"clientId": "c", "clientAddr": "h:1", "version": 479}
     subscription = {"topic": "t", "subString": "*"}
     info = {"properties": {}, "mqTable": {}, "subscriptionSet": [subscription] * 2}
@@ -607,7 +605,7 @@ def test_an_element_that_a_set_has_twice_counts_once() -> None:
 
 
 @pytest.mark.parametrize(("dropped", "is_pop"), [("false", False), ("true", True)])
-def test_a_queue_in_both_tables_of_a_client_is_held_until_it_is_given_up(dropped: str, is_pop: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_a_queue_in_both_tables_of_a_client_is_held_until_it_is_dropped(dropped: str, is_pop: bool) -> None:  # noqa: FBT001 - a parameter of the test
     pulled, popped = (queue_key(), f'{{"droped":{dropped}}}'), (queue_key(), '{"droped":false}')
     text = (
         '{"properties":{},' + table(pulled, name="mqTable")[1:-1] + "," + table(popped, name="mqPopTable")[1:]
@@ -617,11 +615,11 @@ def test_a_queue_in_both_tables_of_a_client_is_held_until_it_is_given_up(dropped
 
 
 @pytest.mark.parametrize("group", ["g", "ns%g", None, ""])
-def test_an_answer_may_name_its_group_with_its_name_space(group: str | None) -> None:
+def test_an_answer_may_name_its_group_with_its_namespace(group: str | None) -> None:
     assert rows("consumer_running_info", {"properties": {"consumerGroup": group}, "mqTable": {}})
 
 
-def test_an_answer_of_another_group_is_not_read() -> None:
+def test_an_answer_of_another_group_is_rejected() -> None:
     for group in ("G", "other", "g%other"):
         payload = {"properties": {"consumerGroup": group}, "mqTable": {}}
         assert refusal("consumer_running_info", payload) == (
@@ -629,7 +627,7 @@ def test_an_answer_of_another_group_is_not_read() -> None:
         )
 
 
-def test_request_modes_of_topics_and_groups() -> None:
+def test_request_modes_of_topics_and_groups_are_parsed() -> None:
     payload = {
         "messageRequestModeMap": {"t": {"g": {"mode": "POP", "popShareQueueNum": 3}, "h": {"mode": "PULL"}}}
     }
@@ -656,7 +654,7 @@ def after_pop(milliseconds: int) -> str:
 
 
 @pytest.mark.parametrize("payload", [OF_5_3_3, OF_5_5_0])
-def test_what_a_fifo_queue_waits_for_is_what_the_brokers_class_says(payload: str) -> None:
+def test_the_wait_of_a_fifo_queue_equals_that_of_the_brokers_class(payload: str) -> None:
     rows_by_key = {row["queue_id"]: row for row in rows("consumer_order_info", payload)}
 
     # `getNextOffset` and `getLockFreeTimestamp` of the same objects: 41 and 60 s, 7 and 90 s, none, 9 and a minute ago.
@@ -678,7 +676,7 @@ def test_what_a_fifo_queue_waits_for_is_what_the_brokers_class_says(payload: str
     }
 
 
-def test_without_an_invisible_time_the_end_of_a_lease_is_not_known() -> None:
+def test_without_an_invisible_time_the_end_of_a_lease_is_unknown() -> None:
     for invisible in ({}, {"i": 0}):
         info = {"popTime": POPPED_MS, "o": [7], "l": 1, "cm": 0, "ot": {"7": POPPED_MS}, **invisible}
         [row] = rows("consumer_order_info", {"table": {"t@g": {"0": info}}})
@@ -694,7 +692,7 @@ def test_bits_of_acknowledged_messages_are_counted_as_java_counts_them() -> None
 
 
 @pytest.mark.parametrize("key", ["t", "@g", "t@", "t@g@h"])
-def test_an_order_lock_of_nobody_knows_whom_is_no_row(key: str) -> None:
+def test_an_order_lock_without_a_known_holder_gives_no_row(key: str) -> None:
     assert rows("consumer_order_info", {"table": {key: {"0": {"popTime": 1, "cm": 0}}}}) == []
 
 
@@ -797,7 +795,7 @@ def test_an_order_lock_of_nobody_knows_whom_is_no_row(key: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) and value in READ_KINDS else None,
 )
-def test_what_is_missing_or_of_another_type_is_named_and_never_zero(
+def test_missing_or_mistyped_values_are_named_and_never_zero(
     kind: str, payload: object, sentence: str
 ) -> None:
     assert refusal(kind, payload) == sentence
@@ -806,7 +804,7 @@ def test_what_is_missing_or_of_another_type_is_named_and_never_zero(
 @pytest.mark.parametrize(
     "curr_id_map", [{"0": None}, {"0": "one"}, {"first": 0}, {"0": 2**40}, {"9" * 30: 0}, {"0": [1]}], ids=str
 )
-def test_a_static_mapping_that_cannot_be_read_is_a_rejection_and_no_crash(curr_id_map: object) -> None:
+def test_an_unreadable_static_mapping_is_rejected_without_a_crash(curr_id_map: object) -> None:
     mapping = {"b": {"bname": "b", "scope": None, "totalQueues": 3, "epoch": 1, "currIdMap": curr_id_map}}
 
     assert "currIdMap" in refusal(
@@ -824,7 +822,7 @@ def test_a_static_mapping_that_cannot_be_read_is_a_rejection_and_no_crash(curr_i
         ("", "unknown"),
     ],
 )
-def test_only_a_broker_that_says_so_makes_a_group_offline(message: str, state: str) -> None:
+def test_only_a_brokers_answer_makes_a_group_offline(message: str, state: str) -> None:
     [fact] = facts(envelope("consumer_connection", error=message))
 
     assert_fits(fact)
@@ -842,14 +840,14 @@ def test_only_a_broker_that_says_so_makes_a_group_offline(message: str, state: s
         ("", "unknown"),
     ],
 )
-def test_only_a_broker_that_says_so_makes_a_client_offline(message: str, state: str) -> None:
+def test_only_a_brokers_answer_makes_a_client_offline(message: str, state: str) -> None:
     [fact] = facts(envelope("consumer_running_info", error=message))
 
     assert_fits(fact)
     assert (fact.table, fact.row["state"]) == ("consumer_client", state)
 
 
-def test_what_a_proxy_lists_is_not_what_a_broker_lists() -> None:
+def test_members_listed_by_proxies_and_by_brokers_are_kept_separate() -> None:
     payload = {
         "connectionSet": [
             {"clientId": "host@7@0@abc", "clientAddr": "10.0.0.1:40000", "language": "JAVA", "version": 479}
@@ -870,7 +868,7 @@ def test_what_a_proxy_lists_is_not_what_a_broker_lists() -> None:
     }
 
 
-def test_a_process_that_fails_is_unknown_whatever_it_says() -> None:
+def test_a_process_whose_request_failed_is_unknown_for_any_error() -> None:
     [fact] = facts(envelope("process_assignment", error="CODE: 206  DESC: ?"))
 
     assert_fits(fact)
@@ -889,7 +887,7 @@ def test_a_process_that_fails_is_unknown_whatever_it_says() -> None:
         }
     ),
 )
-def test_other_errors_say_nothing_of_their_subject(kind: str) -> None:
+def test_other_errors_give_no_fact_about_their_subject(kind: str) -> None:
     assert list(facts(envelope(kind, error="CODE: 206  DESC: ?"))) == []
     assert list(facts_of_unreadable(envelope(kind, "{"))) == []
 
@@ -903,7 +901,7 @@ def test_other_errors_say_nothing_of_their_subject(kind: str) -> None:
         ("process_assignment", "client_process"),
     ],
 )
-def test_of_an_answer_that_cannot_be_read_it_remains_that_it_is_unknown(kind: str, table: str) -> None:
+def test_an_unreadable_answer_leaves_its_subject_unknown(kind: str, table: str) -> None:
     [fact] = facts_of_unreadable(envelope(kind, "{"))
 
     assert_fits(fact)
@@ -920,7 +918,7 @@ def test_of_an_answer_that_cannot_be_read_it_remains_that_it_is_unknown(kind: st
         ("CODE: 1234567890", None),
     ],
 )
-def test_the_code_of_an_exception_stands_at_the_start_of_its_message(message: str, code: int | None) -> None:
+def test_the_code_of_an_exception_is_at_the_start_of_its_message(message: str, code: int | None) -> None:
     assert error_code(message) == code
 
 
@@ -981,7 +979,7 @@ def odd_variants(value: object) -> Iterator[object]:
 
 
 @pytest.mark.parametrize("kind", READ_KINDS)
-def test_a_payload_with_any_part_spoiled_gives_rows_that_fit_or_one_sentence(kind: str) -> None:
+def test_a_payload_with_any_damaged_part_gives_valid_rows_or_one_sentence(kind: str) -> None:
     refused = 0
     for payload in odd_variants(WHOLE[kind]):
         try:
@@ -995,7 +993,7 @@ def test_a_payload_with_any_part_spoiled_gives_rows_that_fit_or_one_sentence(kin
     assert refused > len(ODD_VALUES) / 2
 
 
-def test_of_a_brokers_settings_those_become_rows_that_say_how_clients_fetch() -> None:
+def test_only_broker_settings_about_fetching_become_rows() -> None:
     text = (
         "brokerName=broker-a\ndefaultMessageRequestMode=POP\ndefaultPopShareQueueNum = 3\n"
         'initAuthenticationUser={"username":"admin","password":"hidden"}\nserverLoadBalancerEnable=false\n'

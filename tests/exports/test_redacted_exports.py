@@ -98,7 +98,7 @@ def payload(directory: Path, file_name: str) -> str:
     return str(json.loads((directory / file_name).read_text().splitlines()[0])["payload"])
 
 
-def test_a_seal_redacts_and_says_so(tmp_path: Path) -> None:
+def test_a_seal_redacts_and_reports_it(tmp_path: Path) -> None:
     directory = collected(tmp_path / "2026-11-16")
     manifest = seal(directory)
     assert not has_secret(tmp_path)
@@ -128,7 +128,7 @@ def test_sealing_again_changes_nothing(tmp_path: Path) -> None:
     assert (directory / MANIFEST_NAME).read_bytes() == content
 
 
-def test_a_clean_export_of_an_earlier_release_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_clean_export_of_an_earlier_release_is_unchanged(tmp_path: Path) -> None:
     directory = sealed_before(tmp_path / "2026-11-16", secret="")
     seal(directory, replace=True)  # Notes and files without values may still differ in a release's rules.
     manifest = json.loads((directory / MANIFEST_NAME).read_text())
@@ -146,7 +146,7 @@ def test_a_sealed_export_with_secrets_does_not_land_in_an_object_store(tmp_path:
         land(directory, ObjectPath.of("s3a://bucket/exports"))
 
 
-def test_a_sealed_export_with_secrets_is_not_changed_by_the_way(tmp_path: Path) -> None:
+def test_a_sealed_export_with_secrets_is_redacted_only_on_request(tmp_path: Path) -> None:
     directory = sealed_before(tmp_path / "2026-11-16")
     with pytest.raises(ExportError, match="ledger exports redact"):
         seal(directory)
@@ -184,7 +184,7 @@ def test_the_command_counts_before_it_redacts_and_never_shows_a_value(tmp_path: 
     assert verify(directory) == new
 
 
-def test_one_damaged_day_does_not_keep_the_others_from_being_redacted(tmp_path: Path) -> None:
+def test_one_damaged_day_does_not_prevent_the_redaction_of_others(tmp_path: Path) -> None:
     damaged = sealed_before(tmp_path / "prod" / "2026-11-16")
     (damaged / "notes.txt").write_text("other")
     other = tmp_path / "prod" / "2026-11-17"
@@ -215,7 +215,7 @@ def test_what_cannot_be_redacted_is_refused(options: list[str], sentence: str) -
     assert sentence in " ".join(refused.output.split())
 
 
-def test_whenever_it_is_killed_the_old_or_the_new_export_is_there(tmp_path: Path) -> None:
+def test_a_kill_at_any_time_leaves_the_old_or_the_new_export(tmp_path: Path) -> None:
     states: list[str] = []
     for killed_at in range(10_000):
         exports = tmp_path / str(killed_at)
@@ -268,7 +268,7 @@ def test_an_export_that_is_being_written_is_not_redacted(tmp_path: Path) -> None
         assert verify(directory) == manifest
 
 
-def test_files_of_an_export_are_not_for_every_user(tmp_path: Path) -> None:
+def test_files_of_an_export_are_not_readable_by_every_user(tmp_path: Path) -> None:
     directory = sealed_before(tmp_path / "prod" / "2026-11-16")
     redact_sealed(directory, is_applied=True)
     for name in (MANIFEST_NAME, "broker_configs.jsonl", "notes.txt"):

@@ -85,13 +85,13 @@ def test_no_part_of_a_value_survives_in_any_layout_of_properties(lines: list[tup
         NAMES, st.text(' a=:,{}"#é\t', max_size=12).filter(lambda value: not value.startswith("="))
     )
 )
-def test_names_of_settings_stay_and_empty_values_stay_empty(settings: dict[str, str]) -> None:
+def test_names_of_settings_are_kept_and_empty_values_remain_empty(settings: dict[str, str]) -> None:
     text = "".join(f"{name}={value}\n" for name, value in settings.items())
     expected = [f"{name}={REDACTED if value.strip() else ''}" for name, value in settings.items()]
     assert redact_settings(text).split("\n")[:-1] == expected
 
 
-def test_the_settings_of_the_allow_list_stay_as_they_are() -> None:
+def test_allow_listed_settings_are_unchanged() -> None:
     text = (
         "brokerClusterName=shop prod\nbrokerName=hz@broker-a\nbrokerId=0\nbrokerRole=ASYNC_MASTER\n"
         "defaultMessageRequestMode=POP\ndefaultPopShareQueueNum=-1\nserverLoadBalancerEnable=true\n"
@@ -134,7 +134,7 @@ def test_a_kept_name_does_not_carry_a_secret(text: str) -> None:
         ("-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----\nend", "end"),
     ],
 )
-def test_a_message_keeps_what_is_no_secret(text: str, visible: str) -> None:
+def test_a_message_keeps_its_text_except_secrets(text: str, visible: str) -> None:
     redacted = redact_text(text)
     assert "hunter2" not in redacted
     assert visible in redacted
@@ -170,7 +170,7 @@ def test_json_loses_secrets_and_keeps_every_other_byte() -> None:
     loads(redacted)
 
 
-def test_topics_and_groups_that_are_named_like_secrets_stay() -> None:
+def test_topics_and_groups_named_like_secrets_are_kept() -> None:
     text = (
         '{"topicConfigTable":{"password-reset":{"topicName":"password-reset","perm":6}},'
         '"subscriptionTable":{"token":{"subString":"token = \'x\'","topic":"token"}},"socksProxyConfig":"{}"}'
@@ -215,7 +215,7 @@ def expected_of_token(document: dict[str, object], expected: object) -> object:
     return result
 
 
-def test_a_transcript_keeps_answers_of_known_commands_alone() -> None:
+def test_a_transcript_keeps_only_answers_of_known_commands() -> None:
     text = (
         "# 2026-11-16T01:55:40Z\n$ mqadmin topicList -n ns:9876\nT1\n\n"
         "$ sh bin/mqadmin getBrokerConfig -n ns:9876 -b 10.0.0.1:10911\r\n============10.0.0.1:10911==========\r\n"
@@ -258,7 +258,7 @@ def test_attachments_hold_no_secrets(path: str, content: bytes) -> None:
     assert redact_attachment(path, redacted) == redacted
 
 
-def test_other_attachments_stay_byte_for_byte() -> None:
+def test_other_attachments_are_kept_byte_for_byte() -> None:
     for content in (b"", b"restarted broker-a\r\n\xff", b'{\n "topicConfigTable": {"token": {"perm": 6}}\n}'):
         assert redact_attachment("notes.txt", content) == content
 
@@ -266,7 +266,7 @@ def test_other_attachments_stay_byte_for_byte() -> None:
 @pytest.mark.parametrize(
     "name", ["plain_acl.yml", "users.json", "acls.json", "tools.yml", "broker.conf", "anything.json"]
 )
-def test_only_files_of_topics_groups_and_offsets_are_kept_of_a_broker(name: str) -> None:
+def test_only_a_brokers_files_of_topics_groups_and_offsets_are_kept(name: str) -> None:
     assert redact_broker_file(f"broker_files/a/{name}", b'{"x":"hunter2"}') == b"<redacted>\n"
     visible = b'{"topicConfigTable":{"token":{"perm":6}}}'
     assert redact_broker_file("broker_files/a/topics.json.bak", visible) == visible

@@ -29,13 +29,13 @@ def outdated(exports: Path, keep_days: int = 3) -> list[str]:
     return [path.name for path in outdated_exports(exports, "c", keep_days=keep_days, today=TODAY)]
 
 
-def test_days_that_are_kept_long_enough_go_the_oldest_first(tmp_path: Path) -> None:
+def test_expired_days_are_removed_oldest_first(tmp_path: Path) -> None:
     for day in ("2026-11-19", "2026-11-18", "2025-12-31", "2026-11-17", "2026-11-21"):
         export(tmp_path, day)
     assert outdated(tmp_path) == ["2025-12-31", "2026-11-17", "2026-11-18"]
 
 
-def test_what_is_no_sealed_day_stays_however_old(tmp_path: Path) -> None:
+def test_folders_that_are_not_sealed_days_are_kept_regardless_of_age(tmp_path: Path) -> None:
     export(tmp_path, "2026-11-01", is_sealed=False)
     export(tmp_path, "20261101")
     export(tmp_path, "2026-11-01.copy")
@@ -52,7 +52,7 @@ def test_a_period_longer_than_the_calendar_keeps_all(tmp_path: Path, keep_days: 
     assert outdated(tmp_path, keep_days) == []
 
 
-def test_a_cluster_without_exports_has_none_to_go(tmp_path: Path) -> None:
+def test_a_cluster_without_exports_has_none_to_remove(tmp_path: Path) -> None:
     assert outdated(tmp_path) == []
 
 
@@ -61,7 +61,7 @@ def test_a_missing_folder_of_exports_is_an_error(tmp_path: Path) -> None:
         outdated(tmp_path / "mistyped")
 
 
-def test_a_cluster_cannot_lead_out_of_the_exports(tmp_path: Path) -> None:
+def test_a_cluster_name_cannot_escape_the_exports(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="cannot be the name of a folder"):
         outdated_exports(tmp_path / "exports", "../other", keep_days=1, today=TODAY)
 
@@ -72,7 +72,7 @@ def test_a_removed_export_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in recent.parent.iterdir()] == ["2026-11-02"]
 
 
-def test_a_removal_that_breaks_off_leaves_nothing_that_looks_like_an_export(
+def test_an_interrupted_removal_leaves_nothing_that_looks_like_an_export(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = export(tmp_path, "2026-11-01")
