@@ -1,4 +1,4 @@
-"""Two days of a small cluster, and what they come to when nothing goes wrong."""
+"""Two days of a small cluster, and their expected results without faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another writer, who knows nothing of our lock, commits to a table while a day is being published to it."""
+"""Another writer, which ignores the lock, commits to a table during a publication."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def put_in_between(monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, row_fi
     monkeypatch.setattr(commits, "give_to_table", interrupted)
 
 
-def test_a_commit_in_between_is_a_sentence_and_the_next_run_ends_right(
+def test_a_concurrent_commit_is_reported_in_one_sentence_and_the_next_run_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     warehouse = staged(Warehouse.at(str(tmp_path / "warehouse")))

@@ -1,4 +1,4 @@
-"""A disk that becomes full at any moment: a sentence, the old day for readers, and a right end once there is room."""
+"""A disk that becomes full at any time: one sentence, readers keep the old day, and a rerun succeeds once there is space."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def on_full_disk(ledger: Ledger, disk: Path, free_kib: int, *command: str) -> di
 
 
 @pytest.mark.parametrize("free_kib", [0, 32, 64])
-def test_a_publication_without_room_shows_nothing_of_the_day(
+def test_a_publication_on_a_full_disk_makes_no_row_of_the_day_visible(
     days: Days, tmp_path: Path, free_kib: int
 ) -> None:
     before, after = days.contents
@@ -54,7 +54,7 @@ def test_a_publication_without_room_shows_nothing_of_the_day(
 
 
 @pytest.mark.parametrize("free_kib", [0, 500])
-def test_a_computation_without_room_shows_nothing_of_the_day(
+def test_a_computation_on_a_full_disk_makes_no_row_of_the_day_visible(
     days: Days, tmp_path: Path, free_kib: int
 ) -> None:
     before, after = days.contents

@@ -1,4 +1,4 @@
-"""What Airflow itself needs goes away while a day is computed, and comes back: its scheduler, its metadata database."""
+"""Airflow's scheduler or metadata database fails while a day is computed, and recovers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ IMPATIENT: Final = {
 }
 
 
-def test_a_scheduler_that_is_killed_with_its_tasks_publishes_the_day_once_when_it_is_back(
+def test_a_scheduler_killed_with_its_tasks_publishes_the_day_once_after_a_restart(
     tmp_path: Path,
 ) -> None:
     project = Project(tmp_path, **IMPATIENT)
@@ -50,7 +50,7 @@ def test_a_scheduler_that_is_killed_with_its_tasks_publishes_the_day_once_when_i
     assert_published_once_and_as_without_airflow(project, tmp_path)
 
 
-def test_a_day_that_is_computed_while_the_metadata_database_is_gone_is_published_once(tmp_path: Path) -> None:
+def test_a_day_computed_during_an_outage_of_the_metadata_database_is_published_once(tmp_path: Path) -> None:
     processes = Processes()
     try:
         with postgresql(processes, FreePorts().block(1), secrets.token_hex(8)) as metadata:
@@ -75,7 +75,7 @@ def test_a_day_that_is_computed_while_the_metadata_database_is_gone_is_published
         processes.close()
 
 
-def test_a_restart_under_load_costs_an_interrupted_build_one_try_and_nothing_else(tmp_path: Path) -> None:
+def test_a_restart_under_load_costs_an_interrupted_build_only_one_try(tmp_path: Path) -> None:
     """The next try waits for the heartbeats that are missing and for the delay between tries, a minute each."""
     processes = Processes()
     try:

@@ -1,4 +1,4 @@
-"""A run that is killed anywhere leaves readers what they had, and the next run ends as if nothing had been."""
+"""A run killed at any point does not change what readers see, and the next run gives the same result as an undisturbed one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def strikes_in_the_publication(days: Days) -> list[Strike]:
     ]
 
 
-def test_a_day_whose_computation_is_killed_again_and_again_ends_like_any_other(
+def test_a_day_whose_computation_is_killed_repeatedly_gives_the_same_result(
     days: Days, tmp_path: Path
 ) -> None:
     ledger = days.monday.copied_to(tmp_path)
@@ -86,7 +86,7 @@ def test_a_day_whose_computation_is_killed_again_and_again_ends_like_any_other(
 
 @pytest.mark.e2e
 @pytest.mark.nightly
-def test_a_gate_that_is_killed_gives_its_verdict_the_next_time(days: Days, tmp_path: Path) -> None:
+def test_a_killed_gate_gives_its_verdict_on_the_next_run(days: Days, tmp_path: Path) -> None:
     ledger = days.judged.copied_to(tmp_path)
     before, after = days.contents
     for strike in IN_THE_GATE:
@@ -98,7 +98,7 @@ def test_a_gate_that_is_killed_gives_its_verdict_the_next_time(days: Days, tmp_p
 
 
 @pytest.mark.e2e
-def test_a_publication_that_is_killed_anywhere_shows_nothing_of_the_day_until_it_shows_all(
+def test_a_publication_killed_anywhere_makes_the_day_visible_completely_or_not_at_all(
     days: Days, tmp_path: Path
 ) -> None:
     ledger = days.judged.copied_to(tmp_path)
@@ -111,7 +111,7 @@ def test_a_publication_that_is_killed_anywhere_shows_nothing_of_the_day_until_it
 
 
 @pytest.mark.parametrize("strike", AFTER_THE_PUBLICATION, ids=str)
-def test_a_publisher_that_is_killed_after_its_last_commit_has_published(
+def test_a_publisher_killed_after_its_last_commit_has_published(
     days: Days, tmp_path: Path, strike: Strike
 ) -> None:
     ledger = days.judged.copied_to(tmp_path)
@@ -122,7 +122,7 @@ def test_a_publisher_that_is_killed_after_its_last_commit_has_published(
     assert ledger.fingerprint() == after
 
 
-def test_a_republication_that_is_killed_leaves_the_old_day_whole(days: Days, tmp_path: Path) -> None:
+def test_a_killed_republication_leaves_the_old_day_complete(days: Days, tmp_path: Path) -> None:
     """The same day from another export: readers have one or the other, in all tables alike."""
     ledger = days.tuesday.copied_to(tmp_path)
     _, after = days.contents

@@ -1,4 +1,4 @@
-"""Several runs at a time, runs that were given up and wake up again, and input or machines that fail under a run."""
+"""Concurrent runs, abandoned runs that resume, and input or machines that fail during a run."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def is_stopped(process: subprocess.Popen[str]) -> Callable[[], str | None]:
     return lambda: None if own.status() == psutil.STATUS_STOPPED else f"{own.pid} is {own.status()}"
 
 
-def test_two_runs_of_one_day_at_once_both_end_right(days: Days, tmp_path: Path) -> None:
+def test_two_concurrent_runs_of_one_day_both_succeed(days: Days, tmp_path: Path) -> None:
     ledger = days.monday.copied_to(tmp_path)
     both = [ledger.start("run") for _ in range(2)]
     assert [ends(process)[0] for process in both] == [0, 0]
     assert ledger.fingerprint() == days.contents[1]
 
 
-def test_an_old_day_beside_todays_changes_neither(days: Days, tmp_path: Path) -> None:
+def test_concurrent_runs_of_an_old_day_and_today_do_not_affect_each_other(days: Days, tmp_path: Path) -> None:
     ledger = days.monday.copied_to(tmp_path)
     both = [ledger.start("run", ds=ds) for ds in (MONDAY, TUESDAY)]
     assert [ends(process)[0] for process in both] == [0, 0]
@@ -62,7 +62,7 @@ def test_an_old_day_beside_todays_changes_neither(days: Days, tmp_path: Path) ->
     ],
     ids=str,
 )
-def test_a_zombie_that_wakes_up_after_its_retry_has_published_changes_nothing(
+def test_a_zombie_run_that_resumes_after_its_retry_has_published_changes_nothing(
     days: Days, tmp_path: Path, strike: Strike
 ) -> None:
     ledger = days.monday.copied_to(tmp_path)
@@ -80,9 +80,7 @@ def test_a_zombie_that_wakes_up_after_its_retry_has_published_changes_nothing(
     assert ledger.fingerprint() == days.contents[1]
 
 
-def test_a_zombie_with_an_input_that_is_no_longer_the_days_publishes_nothing(
-    days: Days, tmp_path: Path
-) -> None:
+def test_a_zombie_run_with_a_replaced_export_publishes_nothing(days: Days, tmp_path: Path) -> None:
     ledger = days.monday.copied_to(tmp_path)
     old = ledger.with_another_tuesday(tmp_path)
     zombie = old.start("run", strike=Strike("spark_jobs.staged_day:check_unchanged", 1, "before", "stop"))
@@ -121,7 +119,7 @@ def test_an_export_that_changes_while_it_is_read_is_named_and_nothing_is_publish
     assert ledger.fingerprint() == days.contents[1]
 
 
-def test_a_jvm_that_dies_is_a_crash_and_the_next_run_ends_right(days: Days, tmp_path: Path) -> None:
+def test_a_killed_jvm_is_a_crash_and_the_next_run_succeeds(days: Days, tmp_path: Path) -> None:
     ledger = days.monday.copied_to(tmp_path)
     run = ledger.start("run", strike=Strike(_WRITE, 9, "after", "stop"))
     wait_until(is_stopped(run), TIMEOUT_S)
@@ -159,7 +157,7 @@ def _two_executors(folder: Path) -> dict[str, str]:
     return {"SPARK_CONF_DIR": str(conf)}
 
 
-def test_whoever_stops_while_it_publishes_is_waited_for(days: Days, tmp_path: Path) -> None:
+def test_a_publisher_that_is_suspended_is_waited_for(days: Days, tmp_path: Path) -> None:
     ledger = days.judged.copied_to(tmp_path)
     slow = ledger.start(
         "step",
