@@ -1,4 +1,4 @@
-"""The gate judges numbers: what is out of range, missing or unheard of never passes, and no name is ever obeyed."""
+"""The gate evaluates metrics: values out of range, missing or unknown never pass, and names are treated as text."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def result(verdict: Verdict, expectation_id: str) -> Row:
     return next(row for row in verdict.results if row["expectation_id"] == expectation_id)
 
 
-def test_a_day_in_order_passes() -> None:
+def test_a_valid_day_passes() -> None:
     verdict = judged(measures())
 
     assert verdict.verdict == "passed"
@@ -104,7 +104,7 @@ def test_the_verdict_is_the_same_with_pages_and_without(tmp_path: Path) -> None:
     assert (len(without.reasons), len(without.warnings)) == (1, 1)
 
 
-def test_a_broken_blocking_expectation_refuses_the_day_and_is_named_with_its_examples() -> None:
+def test_a_violated_blocking_expectation_refuses_the_day_and_is_named_with_its_examples() -> None:
     verdict = judged(
         measures(queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0", "queue a/1"]})
     )
@@ -120,7 +120,7 @@ def test_a_broken_blocking_expectation_refuses_the_day_and_is_named_with_its_exa
     assert sum(not row["is_success"] for row in verdict.results) == 1
 
 
-def test_a_broken_warning_lets_the_day_pass_and_is_told() -> None:
+def test_a_violated_warning_is_reported_and_the_day_passes() -> None:
     verdict = judged(
         measures(
             rejected_record__count_within_limit={"observed": 0.25, "examples": ["file x, line 1: torn"]},
@@ -137,7 +137,7 @@ def test_a_broken_warning_lets_the_day_pass_and_is_told() -> None:
 
 
 @pytest.mark.parametrize("expectation_id", [ONE_OWNER, "finding.one_row_per_key"])
-def test_what_was_not_measured_has_failed(expectation_id: str) -> None:
+def test_an_expectation_without_a_metric_has_failed(expectation_id: str) -> None:
     verdict = judged([row for row in measures() if row["expectation_id"] != expectation_id])
 
     assert verdict.verdict == "refused"
@@ -147,7 +147,7 @@ def test_what_was_not_measured_has_failed(expectation_id: str) -> None:
 
 
 @pytest.mark.parametrize("number", [None, math.nan, math.inf, -math.inf])
-def test_a_number_that_is_none_was_not_measured(number: float | None) -> None:
+def test_an_invalid_number_counts_as_not_measured(number: float | None) -> None:
     verdict = judged(measures(queue_assignment__one_owner={"observed": number}))
 
     assert verdict.verdict == "refused"
@@ -161,7 +161,7 @@ def test_nothing_measured_at_all_refuses_the_day() -> None:
     assert {row["outcome"] for row in verdict.results} == {"failed", "skipped"}
 
 
-def test_a_measure_that_belongs_to_no_expectation_is_an_error() -> None:
+def test_a_metric_without_an_expectation_is_an_error() -> None:
     stray = {"expectation_id": "queue_assignment.made_up", "observed": 0.0, "examples": []}
 
     with pytest.raises(
@@ -170,12 +170,12 @@ def test_a_measure_that_belongs_to_no_expectation_is_an_error() -> None:
         judged([*measures(), stray])
 
 
-def test_two_measures_of_one_expectation_are_an_error() -> None:
+def test_two_metrics_of_one_expectation_are_an_error() -> None:
     with pytest.raises(MeasureError, match=r"^The metric queue_assignment\.one_owner occurs twice"):
         judged([*measures(), {"expectation_id": ONE_OWNER, "observed": 0.0, "examples": []}])
 
 
-def test_a_frame_read_from_a_table_is_judged_like_rows() -> None:
+def test_a_frame_read_from_a_table_is_evaluated_like_rows() -> None:
     rows = measures(
         queue_assignment__one_owner={"observed": 2.0, "examples": np.array(["queue a/0"], dtype=object)}
     )
@@ -183,7 +183,7 @@ def test_a_frame_read_from_a_table_is_judged_like_rows() -> None:
     assert judged(pd.DataFrame(rows)) == judged(rows)
 
 
-def test_an_example_is_one_line_that_moves_no_cursor() -> None:
+def test_an_example_is_one_line_without_control_characters() -> None:
     verdict = judged(
         measures(
             queue_assignment__one_owner={
@@ -197,13 +197,13 @@ def test_an_example_is_one_line_that_moves_no_cursor() -> None:
     assert len(explain(verdict).splitlines()) == 3
 
 
-def test_a_long_example_is_cut() -> None:
+def test_a_long_example_is_truncated() -> None:
     verdict = judged(measures(queue_assignment__one_owner={"observed": 1.0, "examples": ["x" * 10_000]}))
 
     assert result(verdict, ONE_OWNER)["examples"] == ["x" * 500 + "…"]
 
 
-def test_great_expectations_tells_nobody() -> None:
+def test_great_expectations_analytics_are_disabled() -> None:
     assert os.environ["GX_ANALYTICS_ENABLED"] == "false"
 
 
@@ -238,7 +238,7 @@ HOSTILE_NAMES = (
 )
 
 
-def test_the_pages_load_nothing_and_lead_nowhere_else(tmp_path: Path) -> None:
+def test_the_pages_load_no_resources_and_have_no_external_links(tmp_path: Path) -> None:
     judged(
         measures(queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0"]}),
         docs=tmp_path / "docs",
@@ -255,7 +255,7 @@ def test_the_pages_load_nothing_and_lead_nowhere_else(tmp_path: Path) -> None:
         assert "url(" not in html
 
 
-def test_the_index_leads_to_the_page_of_each_suite_and_says_what_failed(tmp_path: Path) -> None:
+def test_the_index_links_to_the_page_of_each_suite_and_shows_failures(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     judged(measures(queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0"]}), docs=docs)
 
@@ -275,7 +275,7 @@ def test_the_index_leads_to_the_page_of_each_suite_and_says_what_failed(tmp_path
         assert links == {docs / "index.html"}, page
 
 
-def test_the_first_page_of_a_refused_day_says_what_failed_and_what_to_do_before_all_else(
+def test_the_first_page_of_a_refused_day_starts_with_the_failures_and_what_to_do(
     tmp_path: Path,
 ) -> None:
     judged(
@@ -309,7 +309,7 @@ def test_the_first_page_of_a_refused_day_says_what_failed_and_what_to_do_before_
     assert places == sorted(places)
 
 
-def test_the_first_page_of_a_day_in_order_shows_numbers_and_the_way_to_findings(tmp_path: Path) -> None:
+def test_the_first_page_of_a_valid_day_shows_numbers_and_how_to_list_findings(tmp_path: Path) -> None:
     judged(measures(rejected_record__count_within_limit={"observed": 0.001}), docs=tmp_path)
 
     text = " ".join(_Page((tmp_path / "index.html").read_text(encoding="utf-8")).text.split())
@@ -323,7 +323,7 @@ def test_the_first_page_of_a_day_in_order_shows_numbers_and_the_way_to_findings(
     assert "report.html" not in text
 
 
-def test_hostile_names_are_shown_in_data_docs_and_not_obeyed(tmp_path: Path) -> None:
+def test_hostile_names_are_escaped_in_data_docs(tmp_path: Path) -> None:
     verdict = judged(
         measures(queue_assignment__one_owner={"observed": 7.0, "examples": list(HOSTILE_NAMES)}),
         cluster="<script>harm()</script>/../..",
@@ -346,7 +346,7 @@ def test_hostile_names_are_shown_in_data_docs_and_not_obeyed(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["docs"]
 
 
-def test_data_docs_say_what_was_expected_and_found(tmp_path: Path) -> None:
+def test_data_docs_show_expected_and_observed_values(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     judged(measures(queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0"]}), docs=docs)
 
@@ -357,7 +357,7 @@ def test_data_docs_say_what_was_expected_and_found(tmp_path: Path) -> None:
     assert "2queue a/0" in text  # two lines: there is a <br> between them
 
 
-def test_a_second_judgement_of_a_day_writes_over_the_first(tmp_path: Path) -> None:
+def test_a_second_evaluation_of_a_day_overwrites_the_first(tmp_path: Path) -> None:
     first = judged(measures(), docs=tmp_path)
     pages = sorted(tmp_path.rglob("*.html"))
 

@@ -1,4 +1,4 @@
-"""Settings move what the gate makes of a number, and waivers excuse no more than they name, and no longer than they say."""
+"""Settings change limits and severities of the gate; waivers excuse only what they name, and only until they expire."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_warning_can_be_made_to_block() -> None:
     assert judged(rows, severities={"rejected_record.count_within_limit": "block"}).verdict == "refused"
 
 
-def test_a_limit_takes_the_place_of_the_one_that_there_is() -> None:
+def test_a_limit_replaces_the_default_one() -> None:
     rows = measures(rejected_record__count_within_limit=[offender(None, 0.04)])
     verdict = judged(rows, limits={"rejected_record.count_within_limit": 0.05})
 
@@ -92,7 +92,7 @@ def test_a_limit_takes_the_place_of_the_one_that_there_is() -> None:
     assert judged(rows, limits={"rejected_record.count_within_limit": 0.03}).verdict == "passed_with_warnings"
 
 
-def test_a_least_number_can_be_raised() -> None:
+def test_a_minimum_can_be_raised() -> None:
     verdict = judged(measures(), limits={"group_presence.some_online": 2.0})
 
     assert verdict.verdict == "passed_with_warnings"
@@ -115,7 +115,7 @@ def test_groups_that_only_warn_do_not_block_and_others_still_do() -> None:
 FOUND = measures(finding__no_unowned=[offender("a"), offender("dev-b")])
 
 
-def test_a_finding_is_not_the_gates_business_unless_settings_make_it_so() -> None:
+def test_findings_do_not_affect_the_gate_by_default() -> None:
     assert UNOWNED not in {row["expectation_id"] for row in judged(FOUND).results}
     assert judged(FOUND).verdict == "passed"
 
@@ -129,7 +129,7 @@ def test_a_kind_of_finding_can_be_raised(severity: str, verdict: str) -> None:
     assert result(raised, UNOWNED)["examples"] == ["group a of orders", "group dev-b of orders"]
 
 
-def test_groups_can_be_left_out_of_a_raised_kind() -> None:
+def test_groups_can_be_excluded_from_a_raised_kind() -> None:
     verdict = judged(
         FOUND,
         findings={"unowned": "block"},
@@ -153,11 +153,11 @@ def test_a_kind_can_be_raised_for_some_groups_alone() -> None:
 UNEVEN = measures(assignment_fairness__even_enough=[offender("a", 1.4), offender("b", 2.5), offender("c", 4)])
 
 
-def test_uneven_groups_are_judged_by_the_limits_of_the_settings_only() -> None:
+def test_uneven_groups_are_evaluated_only_with_limits_of_the_settings() -> None:
     assert EVEN not in {row["expectation_id"] for row in judged(UNEVEN).results}
 
 
-def test_each_group_is_held_to_its_own_limit() -> None:
+def test_each_group_has_its_own_limit() -> None:
     verdict = judged(
         UNEVEN,
         max_over_mean={"warn": 2.0},
@@ -185,7 +185,7 @@ def test_a_group_above_its_second_limit_blocks() -> None:
 # Waivers
 
 
-def test_a_waived_failure_lets_the_day_pass_and_is_told_with_who_until_and_why() -> None:
+def test_a_waived_failure_is_reported_with_approver_expiry_and_reason_and_the_day_passes() -> None:
     verdict = judged(TWO_OWNERS, waivers=[waiver(expectation=ONE_OWNER)])
 
     assert verdict.verdict == "passed"
@@ -197,7 +197,7 @@ def test_a_waived_failure_lets_the_day_pass_and_is_told_with_who_until_and_why()
     assert row["waiver"] in explain(verdict)
 
 
-def test_a_waiver_of_a_group_excuses_that_group_and_the_rest_is_judged() -> None:
+def test_a_waiver_of_a_group_excuses_only_that_group() -> None:
     verdict = judged(TWO_OWNERS, waivers=[waiver(expectation=ONE_OWNER, consumer_group="a")])
 
     assert verdict.verdict == "refused"
@@ -208,13 +208,13 @@ def test_a_waiver_of_a_group_excuses_that_group_and_the_rest_is_judged() -> None
     assert result(verdict, ONE_OWNER)["examples"] == ["group b of orders"]
 
 
-def test_waivers_of_all_who_offend_let_the_day_pass() -> None:
+def test_the_day_passes_if_all_violating_groups_have_a_waiver() -> None:
     waivers = [waiver(expectation=ONE_OWNER, consumer_group=group) for group in ("a", "b")]
 
     assert judged(TWO_OWNERS, waivers=waivers).verdict == "passed"
 
 
-def test_a_waiver_names_topic_and_broker_too() -> None:
+def test_a_waiver_can_name_topic_and_broker() -> None:
     rows = measures(ownership_drift__cause_given=[offender("a", broker="b1"), offender("a", broker="b2")])
 
     def excused(**subject: str) -> float:
@@ -239,7 +239,7 @@ def test_a_waiver_of_a_finding_excuses_the_kind() -> None:
     assert "found 1, allowed 0; for example: group dev-b" in verdict.reasons[0]
 
 
-def test_an_ended_waiver_excuses_nobody_and_the_sentence_says_that_it_expired() -> None:
+def test_an_expired_waiver_has_no_effect_and_the_sentence_reports_the_expiry() -> None:
     verdict = judged(
         TWO_OWNERS, waivers=[waiver(expires_on=date(2026, 11, 15), expectation=ONE_OWNER, consumer_group="a")]
     )
@@ -251,7 +251,7 @@ def test_an_ended_waiver_excuses_nobody_and_the_sentence_says_that_it_expired() 
 
 @pytest.mark.parametrize("until", [DS, date(2026, 11, 15)])
 @pytest.mark.parametrize("rows", [measures(), measures(queue_assignment__one_owner=[offender("b")])])
-def test_a_waiver_that_excuses_nobody_is_told(until: date, rows: list[Row]) -> None:
+def test_an_unused_waiver_is_reported(until: date, rows: list[Row]) -> None:
     verdict = judged(rows, waivers=[waiver(expires_on=until, expectation=ONE_OWNER, consumer_group="a")])
 
     [note] = verdict.notes
@@ -262,7 +262,7 @@ def test_a_waiver_that_excuses_nobody_is_told(until: date, rows: list[Row]) -> N
     assert verdict.notes[0] in explain(verdict)
 
 
-def test_too_few_of_something_can_be_waived_as_a_whole_only() -> None:
+def test_a_value_below_its_minimum_can_be_waived_only_as_a_whole() -> None:
     rows = [
         row | {"observed": 0.0} if row["expectation_id"] == "group_presence.some_online" else row
         for row in measures()
@@ -274,13 +274,13 @@ def test_too_few_of_something_can_be_waived_as_a_whole_only() -> None:
     ).warnings
 
 
-def test_what_was_not_measured_cannot_be_waived() -> None:
+def test_a_missing_metric_cannot_be_waived() -> None:
     rows = [row for row in measures() if row["expectation_id"] != ONE_OWNER]
 
     assert judged(rows, waivers=[waiver(expectation=ONE_OWNER)]).verdict == "refused"
 
 
-def test_a_part_that_is_told_of_nobody_stays_whoever_is_excused() -> None:
+def test_violations_without_a_subject_remain_whatever_is_waived() -> None:
     rows = measures(queue_assignment__one_owner=[offender("a")])
     for row in rows:
         if row["expectation_id"] == ONE_OWNER:
@@ -291,7 +291,7 @@ def test_a_part_that_is_told_of_nobody_stays_whoever_is_excused() -> None:
     assert "found 2, allowed 0" in verdict.reasons[0]
 
 
-def test_words_of_a_waiver_are_one_line() -> None:
+def test_the_text_of_a_waiver_is_one_line() -> None:
     verdict = judged(TWO_OWNERS, waivers=[waiver(expectation=ONE_OWNER) | {"reason": "two\nlines\x1b[31m"}])
 
     assert result(verdict, ONE_OWNER)["waiver"].endswith("two\\nlines\\x1b[31m")

@@ -1,4 +1,4 @@
-"""Groups are left out only where they alone refuse the day, and are told with what they break."""
+"""Groups are quarantined only if they alone refuse the day, and are listed with the expectations that they violate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def at_fault(rows: list[Row], **settings: Any) -> list[Row] | None:
     return groups_at_fault(evaluate(rows, rules, baseline_ds=None))
 
 
-def test_each_group_is_told_with_each_expectation_that_it_breaks() -> None:
+def test_each_group_is_listed_with_each_expectation_that_it_violates() -> None:
     rows = measures(
         queue_assignment__one_owner=[offender("b", 2), offender("a", 3), offender("b", 4, topic="pay")],
         finding__text_fields_not_empty=[offender("b", broker="broker-a")],
@@ -41,21 +41,21 @@ def test_each_group_is_told_with_each_expectation_that_it_breaks() -> None:
     assert names(found) == ("a", "b")
 
 
-def test_nobody_is_at_fault_for_a_day_in_order_or_one_that_only_warns() -> None:
+def test_no_group_is_quarantined_on_a_valid_day_or_a_day_with_warnings_only() -> None:
     assert at_fault(measures()) == []
     assert (
         at_fault(measures(queue_assignment__one_owner=[offender("a")]), severities={ONE_OWNER: "warn"}) == []
     )
 
 
-def test_one_offence_that_is_no_groups_keeps_all_groups_in() -> None:
+def test_one_violation_without_a_group_prevents_any_quarantine() -> None:
     of_a = {"queue_assignment__one_owner": [offender("a")]}
 
     assert at_fault(measures(**of_a, producer_spread__shares_add_up=[offender(None)])) is None
     assert at_fault(measures(**of_a, finding__text_fields_not_empty=[offender("b"), offender(None)])) is None
 
 
-def test_a_number_that_is_told_of_nobody_or_was_not_measured_is_no_groups() -> None:
+def test_a_metric_without_a_subject_or_a_missing_metric_belongs_to_no_group() -> None:
     told_in_part = measures(queue_assignment__one_owner=[offender("a")])
     next(row for row in told_in_part if row["expectation_id"] == ONE_OWNER)["observed"] = 2.0
 
@@ -63,7 +63,7 @@ def test_a_number_that_is_told_of_nobody_or_was_not_measured_is_no_groups() -> N
     assert at_fault([row for row in measures() if row["expectation_id"] != ONE_OWNER]) is None
 
 
-def test_groups_that_are_excused_or_only_warn_stay() -> None:
+def test_groups_with_a_waiver_or_only_warnings_are_not_quarantined() -> None:
     rows = measures(queue_assignment__one_owner=[offender("a"), offender("dev-b"), offender("c")])
 
     found = at_fault(
@@ -76,7 +76,7 @@ def test_groups_that_are_excused_or_only_warn_stay() -> None:
     assert names(found) == ("c",)
 
 
-def test_a_group_that_settings_hold_to_a_limit_is_left_out_for_it() -> None:
+def test_a_group_that_exceeds_a_limit_of_the_settings_is_quarantined() -> None:
     uneven = measures(assignment_fairness__even_enough=[offender("a", 4), offender("b", 1.5)])
 
     found = at_fault(uneven, max_over_mean={"warn": 1.2, "block": 2})
@@ -86,7 +86,7 @@ def test_a_group_that_settings_hold_to_a_limit_is_left_out_for_it() -> None:
     assert found[0]["observed"] == 1
 
 
-def test_a_day_that_passes_without_groups_says_so_whatever_it_warns_of() -> None:
+def test_a_day_that_passes_without_groups_reports_it_with_or_without_warnings() -> None:
     found = at_fault(measures(queue_assignment__one_owner=[offender("a\x1b[31m", 2)]))
     assert found is not None
 
@@ -110,7 +110,7 @@ def test_a_day_that_passes_without_groups_says_so_whatever_it_warns_of() -> None
     assert excluded_groups.endswith("found 2 of this group; for example: group a\\x1b[31m of orders")
 
 
-def test_a_day_that_is_refused_without_groups_too_leaves_nobody_out() -> None:
+def test_a_day_that_is_still_refused_without_groups_quarantines_none() -> None:
     found = at_fault(measures(queue_assignment__one_owner=[offender("a")]))
     assert found is not None
     rest = measures(producer_spread__shares_add_up=[offender(None)])
@@ -121,7 +121,7 @@ def test_a_day_that_is_refused_without_groups_too_leaves_nobody_out() -> None:
     assert verdict.quarantined == []
 
 
-def test_a_waiver_of_a_group_that_is_left_out_is_not_called_idle() -> None:
+def test_a_waiver_of_a_quarantined_group_is_not_reported_as_unused() -> None:
     rows = measures(
         queue_assignment__one_owner=[offender("a")], finding__text_fields_not_empty=[offender("a")]
     )
