@@ -1,4 +1,4 @@
-"""The odd cluster, computed once."""
+"""The edge-case cluster, computed once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def odd_day(tmp_path_factory: pytest.TempPathFactory) -> Day:
-    """Return the sealed export of the odd cluster, and a warehouse for it."""
+    """Return the sealed export of the edge-case cluster, and a warehouse for it."""
     folder = tmp_path_factory.mktemp("odd")
     OddCluster().seal(folder / "exports")
     return Day(CLUSTER, DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
@@ -26,6 +26,6 @@ def odd_day(tmp_path_factory: pytest.TempPathFactory) -> Day:
 
 @pytest.fixture(scope="session")
 def staged_odd_day(spark: SparkSession, odd_day: Day) -> Day:
-    """Return the odd day with its stage; tests only read it."""
+    """Return the edge-case day with its stage; tests only read it."""
     compute(spark, odd_day)
     return odd_day

@@ -1,4 +1,4 @@
-"""Every strategy over a whole Arrow batch is what RocketMQ's own question, asked client by client, would answer."""
+"""Every strategy over a whole Arrow batch equals the strategy called for each client."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ def subs(draw: st.DrawFn) -> Sub:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(batch=st.lists(subs(), max_size=5))
-def test_a_batch_is_what_each_client_would_answer_alone(batch: list[Sub]) -> None:
+def test_a_batch_equals_the_answers_for_each_client(batch: list[Sub]) -> None:
     for sub, answer in zip(batch, allocated(*batch, configured=WHAT_IF), strict=True):
         shown = {name for name, shared in answer.items() if shared.is_effective}
         if sub.state == "broadcasting":
@@ -365,7 +365,7 @@ def test_an_empty_batch_gives_an_empty_answer() -> None:
     assert allocated() == []
 
 
-def test_a_part_of_a_batch_is_answered_like_the_part_alone() -> None:
+def test_a_slice_of_a_batch_is_answered_like_the_slice_alone() -> None:
     """Arrow hands over slices of larger arrays."""
     batch = [
         Sub([Member("c1"), Member("c2")]),
@@ -386,7 +386,7 @@ def test_the_answer_for_a_row_does_not_depend_on_the_rows_beside_it() -> None:
 
 
 @pytest.mark.parametrize(("state", "reason"), [("offline", "group_offline"), ("unknown", "members_unknown")])
-def test_a_group_that_is_not_seen_owns_nothing_for_that_reason(state: str, reason: str) -> None:
+def test_a_group_that_was_not_observed_owns_nothing_for_that_reason(state: str, reason: str) -> None:
     [answer] = allocated(Sub(None, state=state))
 
     assert set(answer) == {"AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"}
@@ -394,7 +394,7 @@ def test_a_group_that_is_not_seen_owns_nothing_for_that_reason(state: str, reaso
         assert (shared.is_effective, shared.owned, shared.reasons) == (False, {}, {reason})
 
 
-def test_twins_take_one_share_and_leave_the_other_to_nobody() -> None:
+def test_duplicate_client_ids_take_one_share_and_the_other_has_no_owner() -> None:
     name, shared = effective(Sub([Member("c1"), Member("c1"), Member("c2")], brokers={"hz@a": 6}))
 
     assert name == "AVG"
@@ -407,13 +407,13 @@ def test_twins_take_one_share_and_leave_the_other_to_nobody() -> None:
     assert shared.reasons == {"duplicate_client_id"}
 
 
-def test_what_falls_to_a_member_that_does_not_read_the_topic_is_read_by_nobody() -> None:
+def test_queues_of_a_member_that_does_not_subscribe_have_no_owner() -> None:
     _, shared = effective(Sub([Member("c1"), Member("c2", is_subscribed=False)], brokers={"hz@a": 2}))
 
     assert shared.owners == {("hz@a", 0): {"c1"}, ("hz@a", 1): "owner_not_subscribed"}
 
 
-def test_mixed_strategies_own_some_queues_twice_and_some_never() -> None:
+def test_mixed_strategies_give_some_queues_two_owners_and_some_none() -> None:
     name, shared = effective(Sub([Member("c1"), Member("c2", "AVG_BY_CIRCLE")], brokers={"hz@a": 4}))
 
     assert name == MIXED
@@ -425,20 +425,20 @@ def test_mixed_strategies_own_some_queues_twice_and_some_never() -> None:
     }
 
 
-def test_where_a_part_of_a_mix_is_unknown_the_rest_may_not_be_nobodys() -> None:
+def test_with_an_unknown_member_strategy_other_queues_are_not_reported_as_unowned() -> None:
     _, shared = effective(Sub([Member("c1"), Member("c2", "com.example.Mine")], brokers={"hz@a": 2}))
 
     assert shared.owners == {("hz@a", 0): {"c1"}, ("hz@a", 1): "member_strategy_unknown"}
 
 
-def test_a_member_that_does_not_answer_does_as_the_others_say_that_they_do() -> None:
+def test_a_member_that_does_not_answer_is_assumed_to_use_the_strategy_of_the_others() -> None:
     name, shared = effective(Sub([Member("c1", "AVG_BY_CIRCLE"), Member("c2", None)], brokers={"hz@a": 2}))
 
     assert (name, shared.source) == ("AVG_BY_CIRCLE", "observed")
     assert shared.owners == {("hz@a", 0): {"c1"}, ("hz@a", 1): {"c2"}}
 
 
-def test_where_no_member_answers_the_settings_speak() -> None:
+def test_settings_apply_if_no_member_answers() -> None:
     name, shared = effective(Sub([Member("c1", None)], group="room"))
 
     assert (name, shared.source) == ("MACHINE_ROOM", "configured")
@@ -446,7 +446,7 @@ def test_where_no_member_answers_the_settings_speak() -> None:
     assert shared.reasons == {"room_without_clients"}
 
 
-def test_where_neither_members_nor_settings_speak_no_strategy_is_in_effect() -> None:
+def test_without_answers_and_settings_no_strategy_is_in_effect() -> None:
     [answer] = allocated(Sub([Member("c1", None)]))
 
     assert [shared.is_effective for shared in answer.values()] == [False, False, False]
@@ -457,7 +457,7 @@ GO_MEMBERS = [Member(client_id, None, "GO", "4.5.2", answers=True) for client_id
 
 
 @pytest.mark.parametrize("group", ["hash", "room", "nearby"])
-def test_members_that_report_no_strategy_divide_by_the_settings_in_their_own_language(group: str) -> None:
+def test_members_that_report_no_strategy_use_the_settings_in_their_own_language(group: str) -> None:
     brokers = {"hz@a": 4, "sh@c": 4}
     name, shared = effective(Sub(GO_MEMBERS, group=group, brokers=brokers))
     in_java = effective(Sub([replace(member, strategy=name) for member in GO_MEMBERS], "hash", "online"))[1]
@@ -469,7 +469,7 @@ def test_members_that_report_no_strategy_divide_by_the_settings_in_their_own_lan
     assert shared.owned != in_java.owned
 
 
-def test_members_that_answer_and_report_nothing_do_not_follow_those_that_report() -> None:
+def test_members_that_report_no_strategy_do_not_inherit_that_of_other_members() -> None:
     members = [Member("c1"), Member("c2", None, "GO", "4.5.2", answers=True)]
     name, shared = effective(Sub(members, brokers={"hz@a": 2}))
 
@@ -477,13 +477,13 @@ def test_members_that_answer_and_report_nothing_do_not_follow_those_that_report(
     assert shared.owners == {("hz@a", 0): {"c1"}, ("hz@a", 1): "member_strategy_unknown"}
 
 
-def test_a_member_in_another_language_that_was_not_asked_does_not_follow_either() -> None:
+def test_a_member_in_another_language_that_was_not_asked_does_not_inherit_it_either() -> None:
     _, shared = effective(Sub([Member("c1"), Member("c2", None, "CPP")], brokers={"hz@a": 2}))
 
     assert shared.owners == {("hz@a", 0): {"c1"}, ("hz@a", 1): "member_strategy_unknown"}
 
 
-def test_settings_speak_for_the_members_that_report_nothing_beside_those_that_do() -> None:
+def test_settings_apply_to_members_without_a_reported_strategy_in_a_mixed_group() -> None:
     plain = ClusterSettings.model_validate({"groups": {"plain": {"strategy": "AVG"}}})
     members = [Member("c1"), Member("c2", None, "GO", "4.5.2", answers=True)]
     name, shared = effective(Sub(members, brokers={"hz@a": 2}), plain)
@@ -492,20 +492,20 @@ def test_settings_speak_for_the_members_that_report_nothing_beside_those_that_do
     assert shared.owners == {("hz@a", 0): {"c1"}, ("hz@a", 1): {"c2"}}
 
 
-def test_a_strategy_that_nobody_names_is_not_guessed() -> None:
+def test_an_unreported_strategy_is_not_guessed() -> None:
     [answer] = allocated(Sub([Member("c1", None, "GO", answers=True)]))
 
     assert [shared.is_effective for shared in answer.values()] == [False, False, False]
 
 
 @pytest.mark.parametrize("group", ["hash", "room", "nearby", "listed"])
-def test_what_a_language_does_not_have_is_unknown_whatever_the_settings_say(group: str) -> None:
+def test_a_strategy_that_a_language_lacks_is_unknown_whatever_the_settings(group: str) -> None:
     _, shared = effective(Sub([Member("c1", None, "CPP", answers=True)], group=group))
 
     assert (shared.owned, shared.reasons) == ({}, {"strategy_unknown"})
 
 
-def test_a_release_that_is_not_known_is_a_question_only_where_releases_differ() -> None:
+def test_an_unknown_release_matters_only_if_releases_differ() -> None:
     members = [Member("c1", "MACHINE_ROOM", version=None), Member("c2", "MACHINE_ROOM", version=None)]
     _, room = effective(Sub(members, group="room"))
     _, ring = effective(Sub([replace(member, strategy="CONSISTENT_HASH") for member in members], "hash"))
@@ -514,7 +514,7 @@ def test_a_release_that_is_not_known_is_a_question_only_where_releases_differ() 
     assert ring.reasons == set()
 
 
-def test_members_of_one_group_may_have_other_parameters() -> None:
+def test_members_of_one_group_may_have_different_parameters() -> None:
     configured = ClusterSettings.model_validate(
         {
             "groups": {
@@ -554,7 +554,7 @@ def test_members_of_one_group_may_have_other_parameters() -> None:
     assert {len(owners) for owners in ring.owned.values()} == {1, 2}
 
 
-def test_one_member_with_other_parameters_spoils_no_other_group() -> None:
+def test_a_member_with_different_parameters_does_not_affect_other_groups() -> None:
     """The exception is of one client id in one group."""
     configured = ClusterSettings.model_validate(
         {
@@ -577,7 +577,7 @@ def test_one_member_with_other_parameters_spoils_no_other_group() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"])
-def test_parameters_that_nobody_gave_are_not_guessed(strategy: str) -> None:
+def test_missing_parameters_are_not_guessed(strategy: str) -> None:
     name, shared = effective(Sub([Member("c1", strategy)]))
 
     assert (name, shared.owned, shared.reasons) == (strategy, {}, {"settings_missing"})
@@ -589,7 +589,7 @@ def test_the_settings_of_another_strategy_are_no_parameters() -> None:
     assert answer["MACHINE_ROOM"].reasons == {"settings_missing"}
 
 
-def test_a_configured_strategy_that_no_member_reports_is_shown_beside_the_effective_one() -> None:
+def test_a_configured_but_unreported_strategy_is_shown_with_the_effective_one() -> None:
     [answer] = allocated(Sub([Member("c1")], group="room"))
 
     assert (answer["AVG"].is_effective, answer["AVG"].source) == (True, "observed")
@@ -606,7 +606,7 @@ def test_a_configured_strategy_that_no_member_reports_is_shown_beside_the_effect
     ],
     ids=lambda member: f"{member.strategy}-{member.language}-{member.version}",
 )
-def test_a_strategy_whose_rules_are_not_known_is_called_unknown_and_not_wanting_settings(
+def test_a_strategy_with_unknown_rules_is_reported_as_unknown_and_not_as_missing_settings(
     member: Member,
 ) -> None:
     name, shared = effective(Sub([member]))
@@ -624,13 +624,15 @@ def test_a_strategy_whose_rules_are_not_known_is_called_unknown_and_not_wanting_
     ],
 )
 @pytest.mark.parametrize("language", ["PYTHON", "CPP", "OTHER"])
-def test_a_client_in_a_language_without_rules_stops_no_day(group: str, strategy: str, language: str) -> None:
+def test_a_client_in_a_language_without_rules_does_not_fail_the_day(
+    group: str, strategy: str, language: str
+) -> None:
     _, shared = effective(Sub([Member("c1", strategy, language=language)], group=group))
 
     assert (shared.owned, shared.reasons) == ({}, {"strategy_unknown"})
 
 
-def test_lists_are_each_clients_own_and_what_stands_in_none_is_nobodys() -> None:
+def test_each_client_has_its_own_list_and_unlisted_queues_have_no_owner() -> None:
     members = [Member("c1", "CONFIG"), Member("c2", "CONFIG"), Member("c3", "CONFIG")]
     name, shared = effective(Sub(members, group="listed"))
 
@@ -645,7 +647,7 @@ def test_lists_are_each_clients_own_and_what_stands_in_none_is_nobodys() -> None
     assert shared.reasons == {"not_in_config_list"}
 
 
-def test_twins_are_not_to_blame_for_what_a_list_or_a_room_leaves_out() -> None:
+def test_duplicate_client_ids_are_not_the_cause_of_queues_missing_from_lists_or_rooms() -> None:
     listed = effective(Sub([Member("c1", "CONFIG"), Member("c1", "CONFIG")], group="listed"))[1]
     rooms = effective(Sub([Member("c1", "MACHINE_ROOM"), Member("c1", "MACHINE_ROOM")], group="room"))[1]
 
@@ -654,7 +656,7 @@ def test_twins_are_not_to_blame_for_what_a_list_or_a_room_leaves_out() -> None:
     assert "duplicate_client_id" in rooms.reasons
 
 
-def test_a_subscription_that_the_strategy_refuses_spoils_no_other_topic() -> None:
+def test_a_subscription_that_the_strategy_refuses_does_not_affect_other_topics() -> None:
     """Nearby throws where a broker has no room; the group's other topics are shared."""
     members = [Member("x1", "MACHINE_ROOM_NEARBY"), Member("c1", "MACHINE_ROOM_NEARBY")]
     well = [Member("c1", "MACHINE_ROOM_NEARBY"), Member("c2", "MACHINE_ROOM_NEARBY")]
@@ -676,7 +678,7 @@ def test_rooms_share_their_own_brokers() -> None:
     }
 
 
-def test_broadcasting_twins_read_once_and_strangers_to_the_topic_not_at_all() -> None:
+def test_broadcasting_duplicates_read_once_and_members_without_subscription_not_at_all() -> None:
     members = [Member("c1"), Member("c1"), Member("c2", None), Member("c3", is_subscribed=False)]
     name, shared = effective(Sub(members, state="broadcasting", brokers={"hz@a": 2}))
 

@@ -1,4 +1,4 @@
-"""What moved since the newest earlier published day, and how little could have been enough."""
+"""Moved queues since the baseline day, and the minimum number of moves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 WHOLE_DAYS = pytest.mark.e2e
 
 
-def test_no_way_to_change_places_keeps_more(spark: SparkSession) -> None:
+def test_no_matching_keeps_more_queues(spark: SparkSession) -> None:
     draw = random.Random(20261116)  # noqa: S311 - no secret
     cases = [
         tuple([draw.randrange(6) for _ in range(draw.randrange(6))] for _ in range(2)) for _ in range(400)
@@ -60,7 +60,7 @@ def churn(warehouse: Warehouse, ds: date, group: str) -> dict[str, Any]:
 
 @WHOLE_DAYS
 @pytest.mark.nightly
-def test_on_a_first_day_nothing_is_known_of_what_moved(warehouse: Warehouse) -> None:
+def test_moves_are_unknown_on_a_first_day(warehouse: Warehouse) -> None:
     row = churn(warehouse, MONDAY, "front")
 
     assert row.pop("state") == "no_baseline"
@@ -89,7 +89,7 @@ def test_moves_are_counted_against_the_newest_published_day(warehouse: Warehouse
 
 @WHOLE_DAYS
 @pytest.mark.nightly
-def test_a_change_of_strategy_is_told_where_no_owner_can_be_computed(warehouse: Warehouse) -> None:
+def test_a_change_of_strategy_is_recorded_even_if_no_owner_can_be_computed(warehouse: Warehouse) -> None:
     [row] = asked(
         warehouse,
         "SELECT state, baseline_effective_strategy, strategy, observed_queue_count, observed_moved_queue_count, moved_queue_count "
@@ -107,7 +107,7 @@ def test_a_change_of_strategy_is_told_where_no_owner_can_be_computed(warehouse: 
 
 @WHOLE_DAYS
 @pytest.mark.nightly
-def test_a_group_that_is_new_has_moved_nothing_and_not_zero(warehouse: Warehouse) -> None:
+def test_moves_of_a_new_group_are_null_and_not_zero(warehouse: Warehouse) -> None:
     row = churn(warehouse, THURSDAY, "new")
 
     assert (row.pop("state"), row.pop("baseline_ds")) == ("absent_on_baseline", "2026-11-17")
@@ -116,7 +116,7 @@ def test_a_group_that_is_new_has_moved_nothing_and_not_zero(warehouse: Warehouse
 
 @WHOLE_DAYS
 @pytest.mark.nightly
-def test_the_publication_says_what_was_read_of_the_earlier_day(warehouse: Warehouse) -> None:
+def test_the_publication_records_what_was_read_of_the_baseline_day(warehouse: Warehouse) -> None:
     rows = asked(
         warehouse,
         "SELECT baseline_ds, compared_content, "

@@ -1,4 +1,4 @@
-"""What a build reads of the earlier day: rows of published Delta tables, at the versions that a publication names."""
+"""A build reads the rows of its baseline day from published Delta tables at the versions that the publication names."""
 
 from __future__ import annotations
 

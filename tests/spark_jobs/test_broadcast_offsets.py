@@ -1,4 +1,4 @@
-"""Broadcasting clients in every state that the sample does not have: what their offset files say, and what a restart would do."""
+"""Broadcasting clients in every state that the sample lacks: the content of their offset files, and the effect of a restart."""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ FILE_STATES = {
 
 
 @pytest.mark.parametrize("group", FILE_STATES)
-def test_files_are_in_the_state_that_they_were_put_in(
-    group: str, rows: Mapping[str, list[dict[str, Any]]]
-) -> None:
+def test_files_have_the_prepared_state(group: str, rows: Mapping[str, list[dict[str, Any]]]) -> None:
     found = [
         (row["state"], row["start_outcome"], row["start_from"])
         for row in rows["broadcast_offset_file"]
@@ -79,7 +77,7 @@ def test_files_are_in_the_state_that_they_were_put_in(
     assert found == [FILE_STATES[group]]
 
 
-def test_connections_of_one_id_are_no_proof_of_processes_that_share_a_file(
+def test_connections_with_one_client_id_do_not_prove_that_processes_share_a_file(
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> None:
     [file] = [row for row in rows["broadcast_offset_file"] if row["consumer_group"] == "listed_twice"]
@@ -110,7 +108,7 @@ QUEUES = {
 
 
 @pytest.mark.parametrize("group", QUEUES)
-def test_a_queue_has_its_state_and_a_restart_its_place(
+def test_each_queue_has_its_state_and_restart_offset(
     group: str, rows: Mapping[str, list[dict[str, Any]]]
 ) -> None:
     names = ("state", "restart_reason", "restart_offset", "skipped_message_count", "repeated_message_count")
@@ -123,7 +121,7 @@ def test_a_queue_has_its_state_and_a_restart_its_place(
     assert found == [QUEUES[group]]
 
 
-def test_a_queue_that_no_route_has_stands_beside_the_one_that_nothing_is_stored_of(
+def test_queues_without_a_route_and_queues_without_a_stored_offset_are_both_listed(
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> None:
     found = {
@@ -135,7 +133,7 @@ def test_a_queue_that_no_route_has_stands_beside_the_one_that_nothing_is_stored_
     assert found == {7: ("orphan_queue", None), 0: ("no_offset", "default_last")}
 
 
-def test_without_the_brokers_word_lag_and_losses_are_null_and_not_zero(
+def test_without_the_brokers_offsets_lag_and_losses_are_null_and_not_zero(
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> None:
     [row] = [row for row in rows["broadcast_offset"] if row["consumer_group"] == "broker_untold"]
@@ -143,7 +141,7 @@ def test_without_the_brokers_word_lag_and_losses_are_null_and_not_zero(
     assert (row["stored_offset"], row["lag_message_count"], row["lost_message_count"]) == (90, None, None)
 
 
-def test_the_offset_in_memory_stands_beside_the_stored_one_where_the_client_told_it(
+def test_the_in_memory_offset_is_shown_if_the_client_reported_it(
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> None:
     found = {
@@ -155,7 +153,7 @@ def test_the_offset_in_memory_stands_beside_the_stored_one_where_the_client_told
     assert found == {"not_written": (90, 97), "stuck": (90, 90), "well": (90, None)}
 
 
-def test_a_client_that_reads_on_is_not_called_stuck_though_its_file_stands_still(
+def test_a_client_that_makes_progress_is_not_stuck_if_its_file_does_not_change(
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> None:
     stuck = {row["consumer_group"] for row in rows["finding"] if row["kind"] == "broadcast_client_stuck"}
@@ -163,13 +161,15 @@ def test_a_client_that_reads_on_is_not_called_stuck_though_its_file_stands_still
     assert stuck == {"stuck"}
 
 
-def test_a_folder_that_went_with_its_process_is_not_missed(rows: Mapping[str, list[dict[str, Any]]]) -> None:
+def test_a_folder_removed_with_its_process_is_not_reported_as_missing(
+    rows: Mapping[str, list[dict[str, Any]]],
+) -> None:
     found = {row["client_id"] for row in rows["broadcast_offset_file"] if row["consumer_group"] == "tidied"}
 
     assert found == {CLIENT}
 
 
-def test_the_release_that_reads_is_the_clients_own_or_assumed_and_said_to_be(
+def test_the_release_that_reads_a_file_is_the_clients_own_or_marked_as_assumed(
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> None:
     sources = {row["consumer_group"]: row["client_version_source"] for row in rows["broadcast_offset_file"]}
@@ -177,13 +177,15 @@ def test_the_release_that_reads_is_the_clients_own_or_assumed_and_said_to_be(
     assert (sources["well"], sources["asleep"]) == ("client", "assumed")
 
 
-def test_what_is_missing_now_says_when_it_was_last_there(rows: Mapping[str, list[dict[str, Any]]]) -> None:
+def test_a_missing_file_has_the_time_when_it_was_last_present(
+    rows: Mapping[str, list[dict[str, Any]]],
+) -> None:
     [row] = [row for row in rows["broadcast_offset_file"] if row["consumer_group"] == "removed"]
 
     assert (row["previous_ds"], row["previous_start_outcome"]) == (EARLIER, "stored")
 
 
-def test_a_file_of_which_nobody_knows_what_a_client_makes_is_a_finding(
+def test_a_file_with_an_undecidable_reading_is_a_finding(
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> None:
     [finding] = [row for row in rows["finding"] if row["kind"] == "offset_file_undecided"]
@@ -199,21 +201,21 @@ def test_a_file_of_which_nobody_knows_what_a_client_makes_is_a_finding(
     )
 
 
-def test_findings_tell_of_lost_messages_with_their_number(rows: Mapping[str, list[dict[str, Any]]]) -> None:
+def test_findings_report_the_number_of_lost_messages(rows: Mapping[str, list[dict[str, Any]]]) -> None:
     [finding] = [row for row in rows["finding"] if row["kind"] == "broadcast_messages_lost"]
 
     assert finding["consumer_group"] == "behind"
     assert "6 messages" in finding["evidence"]
 
 
-def test_the_earlier_export_is_part_of_what_the_day_was_computed_from(broadcasting: Day) -> None:
+def test_the_earlier_export_is_part_of_the_input_of_the_day(broadcasting: Day) -> None:
     build = read_build(newest(broadcasting))
     alone = RunIdentity(build.manifest_sha256, build.settings_sha256, build.code_version)
 
     assert build.run_id != alone.run_id
 
 
-def test_a_file_that_is_not_what_was_sealed_stops_the_build(
+def test_a_file_changed_after_sealing_fails_the_build(
     spark: SparkSession, broadcasting: Day, tmp_path: Path
 ) -> None:
     hosts = Hosts(DS)

@@ -1,4 +1,4 @@
-"""The three days of the sample: what is known of its broadcasting hosts is what the tables say."""
+"""The three days of the sample: the tables match the known state of its broadcasting hosts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def files(warehouse: Warehouse, host: str, *columns: str) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("ds", ["2026-11-16", "2026-11-17"])
-def test_on_the_first_two_days_all_is_well_but_for_the_twins(sample_warehouse: Warehouse, ds: str) -> None:
+def test_on_the_first_two_days_only_duplicate_client_ids_are_reported(
+    sample_warehouse: Warehouse, ds: str
+) -> None:
     assert states(sample_warehouse, ds) == {
         "10.1.1.21": "ok",
         "10.1.1.22": "ok",
@@ -48,7 +50,9 @@ def test_on_the_third_day_one_cannot_start_and_one_would_start_from_bak(sample_w
     }
 
 
-def test_the_client_that_cannot_start_has_an_empty_file_and_a_cut_one(sample_warehouse: Warehouse) -> None:
+def test_the_client_that_cannot_start_has_an_empty_file_and_a_truncated_one(
+    sample_warehouse: Warehouse,
+) -> None:
     seen = files(
         sample_warehouse,
         "10.1.1.22",
@@ -70,7 +74,7 @@ def test_the_client_that_would_recover_has_a_main_file_of_391_bytes(sample_wareh
     assert seen == ("refused", 391, "bak", QUEUES)
 
 
-def test_a_file_that_was_cut_and_written_anew_is_ok_and_the_earlier_snapshots_tell(
+def test_a_truncated_and_rewritten_file_is_ok_and_earlier_snapshots_show_the_truncation(
     sample_warehouse: Warehouse,
 ) -> None:
     assert files(sample_warehouse, "10.1.1.21", "state", "moment", "earlier_snapshots") == (
@@ -80,11 +84,11 @@ def test_a_file_that_was_cut_and_written_anew_is_ok_and_the_earlier_snapshots_te
     )
 
 
-def test_twins_are_two_processes_on_one_host(sample_warehouse: Warehouse) -> None:
+def test_duplicate_client_ids_are_two_processes_on_one_host(sample_warehouse: Warehouse) -> None:
     assert files(sample_warehouse, "10.1.1.30", "process_count", "host_count") == (2, 1)
 
 
-def test_the_client_that_cannot_start_takes_up_no_queue(sample_warehouse: Warehouse) -> None:
+def test_the_client_that_cannot_start_resumes_no_queue(sample_warehouse: Warehouse) -> None:
     rows = asked(
         sample_warehouse,
         "SELECT state, restart_reason, restart_offset, max_offset - previous_offset > 0, count(*) "
@@ -94,7 +98,7 @@ def test_the_client_that_cannot_start_takes_up_no_queue(sample_warehouse: Wareho
     assert rows == [("no_offset", "fails_to_start", None, True, QUEUES)]
 
 
-def test_the_client_that_would_recover_is_behind_and_goes_on(sample_warehouse: Warehouse) -> None:
+def test_the_client_that_would_recover_lags_and_continues(sample_warehouse: Warehouse) -> None:
     rows = asked(
         sample_warehouse,
         "SELECT DISTINCT state, restart_reason, restart_offset = stored_offset, lag_message_count > 0 "
@@ -104,7 +108,7 @@ def test_the_client_that_would_recover_is_behind_and_goes_on(sample_warehouse: W
     assert rows == [("ok", "stored", True, True)]
 
 
-def test_a_file_that_is_newer_than_the_brokers_word_is_not_ahead_of_the_log(
+def test_a_file_newer_than_the_brokers_answer_is_not_ahead_of_the_log(
     sample_warehouse: Warehouse,
 ) -> None:
     rows = asked(
@@ -115,7 +119,7 @@ def test_a_file_that_is_newer_than_the_brokers_word_is_not_ahead_of_the_log(
     assert [state for state, _ in rows] == ["ok"]
 
 
-def test_each_trouble_is_told_once(sample_warehouse: Warehouse) -> None:
+def test_each_problem_is_reported_once(sample_warehouse: Warehouse) -> None:
     rows = asked(
         sample_warehouse,
         "SELECT ds::text, kind, client_id FROM finding WHERE kind LIKE 'offset%' OR kind LIKE 'broadcast%' ORDER BY ALL",

@@ -1,4 +1,4 @@
-"""Which parameters explain what a member holds, and when nothing is said."""
+"""Which parameters explain the queues of a member, and when there is no explanation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def of_rooms(held: frozenset[Queue], queues: list[Queue] = TWO_ROOMS) -> Deviati
     return deviation("MACHINE_ROOM", "c3", JAVA, "t", queues, MEMBERS, expected, held)
 
 
-def test_a_member_that_serves_another_room_is_explained_by_it() -> None:
+def test_a_member_that_serves_another_room_is_explained_by_that_room() -> None:
     held = share("MACHINE_ROOM", "c3", TWO_ROOMS, MEMBERS, consumer_idcs={"sh"})
 
     assert of_rooms(held) == Deviation("c3", "consumeridcs = sh")
@@ -42,18 +42,18 @@ def test_a_member_that_serves_another_room_is_explained_by_it() -> None:
     ],
     ids=["nothing", "a part of its share", "a part of the other room", "no share of any room"],
 )
-def test_what_no_parameters_give_is_not_explained(held: frozenset[Queue]) -> None:
+def test_queues_that_no_parameters_produce_are_not_explained(held: frozenset[Queue]) -> None:
     assert of_rooms(held) is None
 
 
-def test_a_list_that_is_out_of_date_explains_as_much_and_so_nothing_is_said() -> None:
+def test_an_equally_good_explanation_by_an_outdated_list_prevents_a_statement() -> None:
     """Without c1, c3 has the second half of its room; so it has by no room of its own."""
     held = share("MACHINE_ROOM", "c3", TWO_ROOMS, ["c2", "c3"], consumer_idcs={"hz"})
 
     assert of_rooms(held) is None
 
 
-def test_of_few_queues_some_parameters_always_fit() -> None:
+def test_too_few_queues_give_no_explanation() -> None:
     """Two of four queues: the numbers of virtual nodes that are tried give most of the six pairs."""
     queues = [("a", queue_id) for queue_id in range(4)]
     members = ["c1", "c2"]

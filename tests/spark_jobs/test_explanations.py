@@ -45,7 +45,7 @@ def test_kinds_on_the_list_exist() -> None:
     assert named <= FINDING_KIND_SEVERITIES.keys()
 
 
-def test_explanations_go_round_in_no_circle_and_are_resolved_to_their_end() -> None:
+def test_explanations_have_no_cycles_and_are_resolved_to_the_root() -> None:
     explained = {kind: set[str]() for rule in EXPLANATIONS for kind in (rule.kind, *rule.explained)}
     for rule in EXPLANATIONS:
         explained[rule.kind] |= set(rule.explained)
@@ -239,7 +239,7 @@ def test_a_lost_broker_is_one_problem_as_severe_as_what_follows_from_it(placed: 
 
 
 @pytest.mark.spark
-def test_a_permission_that_an_account_lacks_on_every_broker_is_one_problem(placed: Placed) -> None:
+def test_a_permission_missing_on_every_broker_is_one_problem(placed: Placed) -> None:
     day = placed["permission"]
 
     assert {name for name, it in day.items() if it["root"] is None} == {
@@ -263,7 +263,7 @@ def test_one_cause_in_several_topics_is_one_problem_of_the_first_own_topic(place
 
 
 @pytest.mark.spark
-def test_two_applications_in_one_group_and_a_client_that_stands_still_are_one_problem_each(
+def test_two_applications_in_one_group_and_a_stalled_client_are_one_problem_each(
     placed: Placed,
 ) -> None:
     day = placed["two applications"]
@@ -283,7 +283,7 @@ def test_two_applications_in_one_group_and_a_client_that_stands_still_are_one_pr
         ("another topic", None),
     ],
 )
-def test_idle_clients_follow_from_an_uneven_strategy_where_there_are_queues_enough(
+def test_idle_clients_follow_from_an_uneven_strategy_if_there_are_enough_queues(
     placed: Placed, name: str, parent: tuple[str, ...] | None
 ) -> None:
     day = placed[f"idle clients, {name}"]

@@ -1,4 +1,4 @@
-"""Which failures are faults, and which are answers."""
+"""Which failures are findings, and which are answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def failed(spark: SparkSession, *lines: tuple[Any, ...]) -> dict[tuple[str | Non
     return {(row["broker_name"], row["likely_cause"]): row for row in found}
 
 
-def test_what_answers_the_question_is_no_fault(spark: SparkSession) -> None:
+def test_a_failure_that_is_an_answer_is_no_finding(spark: SparkSession) -> None:
     found = failed(
         spark,
         ("old", POP_MODES, "error", 3, BROKER, "CODE: 3  DESC: request type 401 not supported"),
@@ -62,7 +62,7 @@ def test_what_answers_the_question_is_no_fault(spark: SparkSession) -> None:
     }
 
 
-def test_a_failure_is_told_apart_by_its_cause_with_what_to_do(spark: SparkSession) -> None:
+def test_failures_are_distinguished_by_cause_and_have_advice(spark: SparkSession) -> None:
     found = failed(
         spark,
         ("b", "broker_config", "error", 16, BROKER, "CODE: 16  DESC: no permission"),

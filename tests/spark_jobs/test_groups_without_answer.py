@@ -1,4 +1,4 @@
-"""A group of which nobody answered is unknown, with a row and a finding, and is never absent."""
+"""A group without any answer is unknown, with a row and a finding, and is never missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A healthy cluster, simulated: the ledger finds nothing amiss in it, and says of every queue what its clients say."""
+"""A simulated healthy cluster: the ledger has no findings, and owners are those that clients report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_gate_sees_no_violation_and_warns_of_nothing(warehouse: Warehouse) -
     assert asked(warehouse, "SELECT DISTINCT is_success FROM gate_result") == [(True,)]
 
 
-def test_every_queue_of_every_group_is_owned_as_it_should_be(warehouse: Warehouse, layout: Layout) -> None:
+def test_every_queue_of_every_group_has_its_expected_owner(warehouse: Warehouse, layout: Layout) -> None:
     states: Counter[str] = Counter()
     for group in layout.groups:
         for topic in group.subscribed:
@@ -57,7 +57,7 @@ def test_every_queue_of_every_group_is_owned_as_it_should_be(warehouse: Warehous
     assert dict(found) == states
 
 
-def test_every_queue_has_one_owner_where_the_strategy_promises_one(
+def test_every_queue_has_one_owner_if_the_strategy_guarantees_it(
     warehouse: Warehouse, layout: Layout
 ) -> None:
     owners = asked(
@@ -76,7 +76,7 @@ def test_every_queue_has_one_owner_where_the_strategy_promises_one(
     assert Counter(count for *_, count in owners) == {1: len(expected)}
 
 
-def test_the_effective_strategy_of_each_group_is_the_one_that_its_clients_have(
+def test_the_effective_strategy_of_each_group_is_that_of_its_clients(
     warehouse: Warehouse, layout: Layout
 ) -> None:
     effective = asked(

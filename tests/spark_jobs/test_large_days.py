@@ -1,4 +1,4 @@
-"""The queries of large and of small days run otherwise than those between; the tables are the same."""
+"""Queries of large and of small days have other plans than those of medium days; the tables are the same."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def settings(spark: SparkSession) -> list[str]:
     return [str(spark.conf.get(name)) for name in SETTINGS]
 
 
-def test_a_large_day_is_compiled_and_shuffled_in_more_parts_and_the_next_day_is_not(
+def test_a_large_day_uses_codegen_and_more_shuffle_partitions_and_the_next_day_does_not(
     spark: SparkSession,
 ) -> None:
     of_small_days = settings(spark)
@@ -57,7 +57,7 @@ def test_nothing_of_a_small_day_is_shuffled(spark: SparkSession, tmp_path: Path)
     assert settings(spark) == of_other_days
 
 
-def test_a_large_day_keeps_the_parts_of_a_cluster_that_has_more_of_them(spark: SparkSession) -> None:
+def test_a_large_day_keeps_a_larger_configured_number_of_partitions(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", 64)
     try:

@@ -1,4 +1,4 @@
-"""Which queues are not owned as they should be, and why: cases that the sample of a real cluster does not have."""
+"""Ownership mismatches and their causes: cases that the sample of a real cluster lacks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def kinds(rows: dict[str, list[Row]], group: str) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_queue_is_told_with_its_state_and_its_cause(
+def test_each_queue_has_its_state_and_cause(
     name: str, expected_and_day: tuple[dict[str, Expected], Day], rows: dict[str, list[Row]]
 ) -> None:
     told = {
@@ -92,7 +92,7 @@ def test_the_cases_that_the_rules_decide_have_queues_of_each_kind(
         "quiet_topic_without_messages",
     ],
 )
-def test_a_group_that_is_well_has_no_finding(name: str, rows: dict[str, list[Row]]) -> None:
+def test_a_healthy_group_has_no_finding(name: str, rows: dict[str, list[Row]]) -> None:
     assert kinds(rows, name) == {}
 
 
@@ -148,7 +148,7 @@ def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
         ),
     ],
 )
-def test_what_is_wrong_reaches_a_person(
+def test_each_problem_has_a_finding(
     name: str, expected: dict[str, str | None], rows: dict[str, list[Row]]
 ) -> None:
     assert kinds(rows, name) == expected
@@ -167,7 +167,9 @@ def test_a_finding_has_its_evidence_in_columns(rows: dict[str, list[Row]]) -> No
     assert (row["severity"], row["advice"]) == ("critical", "Remove the queue from all lists but one.")
 
 
-def test_processes_of_a_shared_id_are_told_only_if_they_answered(rows: dict[str, list[Row]]) -> None:
+def test_processes_of_a_duplicate_client_id_are_reported_only_if_they_answered(
+    rows: dict[str, list[Row]],
+) -> None:
     """Both have queues without an owner, which makes both critical."""
     told = {
         row["consumer_group"]: (row["severity"], row["process_count"])
@@ -196,7 +198,7 @@ def test_the_member_with_other_parameters_is_named(rows: dict[str, list[Row]]) -
     }
 
 
-def test_what_an_application_chose_by_hand_is_shown(rows: dict[str, list[Row]]) -> None:
+def test_manually_assigned_queues_are_shown(rows: dict[str, list[Row]]) -> None:
     seen = drift(rows, "queues_assigned_by_hand")
 
     assert [seen[queue]["observed_client_ids"] for queue in ("a/0", "a/1", "b/1")] == [
@@ -207,7 +209,7 @@ def test_what_an_application_chose_by_hand_is_shown(rows: dict[str, list[Row]]) 
     assert {row["expected_client_ids"] for row in seen.values()} == {None}
 
 
-def test_a_stalled_consumer_is_told_with_what_waits(rows: dict[str, list[Row]]) -> None:
+def test_a_stalled_consumer_is_reported_with_its_backlog(rows: dict[str, list[Row]]) -> None:
     [row] = [row for row in rows["finding"] if row["kind"] == "consumption_stalled"]
 
     assert row["examples"] == ["b/0", "b/1"]
@@ -216,7 +218,7 @@ def test_a_stalled_consumer_is_told_with_what_waits(rows: dict[str, list[Row]]) 
     )
 
 
-def test_what_passes_by_itself_wakes_nobody(rows: dict[str, list[Row]]) -> None:
+def test_a_pending_rebalance_is_not_critical(rows: dict[str, list[Row]]) -> None:
     passing = {
         row["severity"]
         for row in rows["finding"]
@@ -226,14 +228,14 @@ def test_what_passes_by_itself_wakes_nobody(rows: dict[str, list[Row]]) -> None:
     assert passing == {"warning"}
 
 
-def test_owners_stand_beside_each_other(rows: dict[str, list[Row]]) -> None:
+def test_expected_and_observed_owners_are_listed_together(rows: dict[str, list[Row]]) -> None:
     row = drift(rows, "client_that_has_just_started")["b/1"]
 
     assert (row["expected_client_ids"], row["observed_client_ids"]) == (["c3"], ["c2"])
     assert (row["newest_client_age_ms"], row["client_count"], row["unasked_client_count"]) == (5000, 3, 0)
 
 
-def test_nobody_is_expected_where_nobody_can_tell(rows: dict[str, list[Row]]) -> None:
+def test_expected_owners_are_null_if_they_are_unknown(rows: dict[str, list[Row]]) -> None:
     assert drift(rows, "lists_that_nobody_told")["a/1"]["expected_client_ids"] is None
     assert drift(rows, "overlapping_lists")["b/1"]["expected_client_ids"] == []
 
@@ -263,14 +265,14 @@ def test_members_that_pop_are_all_owners(rows: dict[str, list[Row]]) -> None:
     assert observed == {"a/0": ["c1", "c2"], "a/1": ["c1", "c2"], "b/0": ["c1", "c2"], "b/1": ["c1"]}
 
 
-def test_every_cause_of_the_closed_list_is_met_here_or_in_another_cluster(rows: dict[str, list[Row]]) -> None:
+def test_every_cause_of_the_closed_list_occurs_here_or_in_another_cluster(rows: dict[str, list[Row]]) -> None:
     met = {row["likely_cause"] for row in rows["ownership_drift"]} - {None}
     of_the_sample, of_the_sharing_cluster = {"mixed_strategies"}, {"server_load_balancer_off"}
 
     assert set(thresholds.DRIFT_CAUSES) - met == of_the_sample | of_the_sharing_cluster
 
 
-def test_the_gate_finds_nothing_wrong_with_the_ledger(
+def test_the_gate_finds_no_violation(
     expected_and_day: tuple[dict[str, Expected], Day],
 ) -> None:
     verdict = steps.gate(expected_and_day[1])
@@ -278,5 +280,5 @@ def test_the_gate_finds_nothing_wrong_with_the_ledger(
     assert verdict.reasons == []
 
 
-def test_the_gate_and_the_job_mean_the_same_by_just_started() -> None:
+def test_the_gate_and_the_job_use_the_same_limit_for_just_started_clients() -> None:
     assert ownership_drift.REBALANCE_GRACE_MS == thresholds.REBALANCE_GRACE_MS

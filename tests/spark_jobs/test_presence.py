@@ -128,7 +128,7 @@ class TestWithoutProxies:
         assert steps.gate(day).reasons == []
         return newest(day)
 
-    def test_nobody_is_called_offline_without_proof(self, stage: StagingArea) -> None:
+    def test_no_group_is_offline_without_proof(self, stage: StagingArea) -> None:
         assert states(stage) == {
             "gone": ("offline", None),
             "lost-yesterday": ("offline", None),
@@ -144,13 +144,13 @@ class TestWithoutProxies:
             "elsewhere": ("unknown", "online_at_other_brokers"),
         }
 
-    def test_only_two_days_of_proof_make_a_group_one_to_delete(self, stage: StagingArea) -> None:
+    def test_deletion_is_advised_only_after_two_days_of_proof(self, stage: StagingArea) -> None:
         gone = findings(stage)["gone"]["group_offline"]
 
         assert "deleteSubGroup" in gone["advice"]
         assert "It was offline on 2026-11-16 too" in gone["evidence"]
 
-    def test_a_doubt_is_a_finding_that_says_what_it_is(self, stage: StagingArea) -> None:
+    def test_an_uncertain_state_is_a_finding_with_its_reason(self, stage: StagingArea) -> None:
         [(kind, row)] = findings(stage)["moved"].items()
 
         assert (kind, row["seen_values"]) == ("members_unknown", ["offsets_moved"])
@@ -166,7 +166,7 @@ class TestWithProxies:
         assert steps.gate(day).reasons == []
         return newest(day)
 
-    def test_brokers_alone_prove_nothing_where_proxies_are(self, stage: StagingArea) -> None:
+    def test_answers_of_brokers_alone_prove_nothing_if_there_are_proxies(self, stage: StagingArea) -> None:
         assert states(stage) == {
             "behind": ("online", None),
             "gone": ("offline", None),
@@ -175,7 +175,7 @@ class TestWithProxies:
             "half-known": ("online", None),
         }
 
-    def test_who_may_read_unseen_makes_no_queue_a_match_or_nobodys(self, stage: StagingArea) -> None:
+    def test_possible_members_behind_a_proxy_make_queues_unknown(self, stage: StagingArea) -> None:
         rows = [row for row in staged_rows(stage, "ownership_drift") if row["consumer_group"] == "half-known"]
 
         assert {(row["state"], row["unknown_reason"]) for row in rows} == {
@@ -192,7 +192,7 @@ class TestWithProxies:
 
         assert counts == {2}
 
-    def test_the_proxies_own_group_is_nobodys(self, stage: StagingArea) -> None:
+    def test_the_group_of_the_proxies_is_a_system_group(self, stage: StagingArea) -> None:
         tables = ("queue_assignment", "assignment_fairness", "ownership_drift", "finding")
         groups = {row["consumer_group"] for table in tables for row in staged_rows(stage, table)}
 
@@ -203,5 +203,5 @@ class TestWithProxies:
             for row in staged_rows(stage, "consumer_connection")
         )
 
-    def test_one_day_is_no_reason_to_delete_a_group(self, stage: StagingArea) -> None:
+    def test_deletion_is_not_advised_after_one_day(self, stage: StagingArea) -> None:
         assert "delete" not in findings(stage)["gone"]["group_offline"]["advice"]

@@ -1,4 +1,4 @@
-"""Where producers write: each topic is a case of its own, told by one or more name servers."""
+"""Where producers write: each topic is a separate case, with routes from one or more name servers."""
 
 from __future__ import annotations
 
@@ -193,7 +193,9 @@ def test_an_even_topic(spread: dict[str, dict[str, Row]]) -> None:
     }
 
 
-def test_losing_the_largest_broker_weighs_most_on_the_others(spread: dict[str, dict[str, Row]]) -> None:
+def test_losing_the_largest_broker_adds_the_most_traffic_to_the_others(
+    spread: dict[str, dict[str, Row]],
+) -> None:
     rows = spread["uneven"]
 
     assert column(rows, "share") == pytest.approx({"a": 6 / 9, "b": 2 / 9, "c": 1 / 9})
@@ -211,7 +213,7 @@ def test_the_only_broker_takes_the_topic_with_it(spread: dict[str, dict[str, Row
     ] == [None, None, None]
 
 
-def test_producers_go_by_the_queues_to_write_and_not_by_those_to_read(
+def test_producers_use_write_queues_and_not_read_queues(
     spread: dict[str, dict[str, Row]],
 ) -> None:
     row = spread["less-written-than-read"]["a"]
@@ -219,12 +221,12 @@ def test_producers_go_by_the_queues_to_write_and_not_by_those_to_read(
     assert (row["writable_queue_count"], row["share_per_queue"], row["unread_share"]) == (4, 0.25, 0.0)
 
 
-def test_messages_that_no_consumer_can_read_are_told(spread: dict[str, dict[str, Row]]) -> None:
+def test_messages_that_no_consumer_can_read_are_reported(spread: dict[str, dict[str, Row]]) -> None:
     assert column(spread["more-written-than-read"], "unread_share") == pytest.approx({"a": 9 / 16, "b": 0})
     assert column(spread["written-and-not-read"], "unread_share") == {"a": 0.0, "b": 0.5}
 
 
-def test_a_broker_that_takes_nothing_says_why(spread: dict[str, dict[str, Row]]) -> None:
+def test_a_broker_without_writes_has_a_reason(spread: dict[str, dict[str, Row]]) -> None:
     rows = spread["three-take-nothing"]
 
     assert column(rows, "reason") == {
@@ -238,7 +240,7 @@ def test_a_broker_that_takes_nothing_says_why(spread: dict[str, dict[str, Row]])
     assert column(rows, "load_ratio_after_loss") == {"a": None, "b": 1.0, "c": 1.0, "d": 1.0}
 
 
-def test_where_nobody_can_write_there_is_no_share(spread: dict[str, dict[str, Row]]) -> None:
+def test_without_writable_queues_shares_are_null(spread: dict[str, dict[str, Row]]) -> None:
     rows = spread["nobody-can-write"]
 
     assert column(rows, "writable_queue_count") == {"a": 0, "b": 0}
@@ -259,7 +261,7 @@ def test_where_nobody_can_write_there_is_no_share(spread: dict[str, dict[str, Ro
         ("ordered-badly-on-most", {"a": None, "b": None}, 2),
     ],
 )
-def test_where_name_servers_differ_most_of_them_decide(
+def test_if_name_servers_differ_the_majority_decides(
     spread: dict[str, dict[str, Row]], topic: str, shares: dict[str, float | None], list_count: int
 ) -> None:
     assert column(spread[topic], "share") == shares
@@ -290,7 +292,7 @@ def test_a_broker_that_the_order_configuration_does_not_name_gets_nothing(
     assert (row["share"], row["reason"]) == (0.0, "not_in_order_configuration")
 
 
-def test_an_order_configuration_that_cannot_be_read_leaves_all_unknown(
+def test_an_unreadable_order_configuration_makes_all_values_unknown(
     spread: dict[str, dict[str, Row]],
 ) -> None:
     for row in spread["ordered-badly"].values():
@@ -312,11 +314,11 @@ def test_a_static_topic_is_written_by_its_logical_queues(spread: dict[str, dict[
     assert set(column(rows, "is_only_writable_broker").values()) == {None}
 
 
-def test_an_order_configuration_goes_before_logical_queues(spread: dict[str, dict[str, Row]]) -> None:
+def test_an_order_configuration_overrides_logical_queues(spread: dict[str, dict[str, Row]]) -> None:
     assert column(spread["static-and-ordered"], "share") == {"a": 1.0, "b": 0.0}
 
 
-def test_topics_that_rocketmq_keeps_for_itself_are_left_out(spread: dict[str, dict[str, Row]]) -> None:
+def test_system_topics_are_excluded(spread: dict[str, dict[str, Row]]) -> None:
     own = {topic for topic in CASES if topic not in spread}
 
     assert own == {
@@ -331,7 +333,7 @@ def test_topics_that_rocketmq_keeps_for_itself_are_left_out(spread: dict[str, di
     }
 
 
-def test_the_shares_are_what_a_producer_does_in_one_lap(spark: SparkSession) -> None:
+def test_the_shares_equal_one_round_robin_cycle_of_a_producer(spark: SparkSession) -> None:
     """Routes drawn at random; every client version from 4.1.0 on goes round the list alike."""
     drawn = random.Random(20261116)  # noqa: S311 - seeded on purpose, and no secret
     routes = {}
@@ -408,7 +410,7 @@ def test_user_behavior_is_written_to_four_queues_of_each_broker(sample_warehouse
     assert found == [(broker, 4, pytest.approx(1 / 12), 0.0) for broker in brokers]
 
 
-def test_a_third_of_price_change_is_written_where_nobody_may_read(sample_warehouse: Warehouse) -> None:
+def test_a_third_of_price_change_is_written_to_unreadable_queues(sample_warehouse: Warehouse) -> None:
     assert asked(
         sample_warehouse,
         "SELECT broker_name, share, unread_share FROM producer_spread "
@@ -416,7 +418,7 @@ def test_a_third_of_price_change_is_written_where_nobody_may_read(sample_warehou
     ) == [("sh@broker-c", pytest.approx(1 / 3), pytest.approx(1 / 3))]
 
 
-def test_write_permission_that_one_name_server_took_away_shows_as_two_lists(
+def test_write_permission_removed_on_one_name_server_shows_as_two_lists(
     sample_warehouse: Warehouse,
 ) -> None:
     differing = asked(
@@ -442,7 +444,7 @@ def test_write_permission_that_one_name_server_took_away_shows_as_two_lists(
     ]
 
 
-def test_the_order_configuration_still_names_the_broker_that_is_gone(sample_warehouse: Warehouse) -> None:
+def test_the_order_configuration_still_names_the_removed_broker(sample_warehouse: Warehouse) -> None:
     assert asked(
         sample_warehouse,
         "SELECT ds::VARCHAR, topic, broker_name, share, reason FROM producer_spread WHERE reason IS NOT NULL",

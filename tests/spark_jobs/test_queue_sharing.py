@@ -1,4 +1,4 @@
-"""Queues that nobody owns because members pop them: who may read them, who was seen to, and what is said of the group."""
+"""Queues without owner because members pop them: their possible and observed readers, and the findings of the group."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_grpc_clients_divide_the_plain_retry_topic_where_brokers_list_them_and_n
     assert found == CASES[name].retried
 
 
-def test_a_queue_that_is_nobodys_for_a_grpc_client_is_below_the_finding_of_its_group(
+def test_an_unowned_queue_of_a_grpc_client_is_explained_by_the_finding_of_its_group(
     rows: dict[str, list[Row]],
 ) -> None:
     of_group = {row["kind"]: row for row in rows["finding"] if row["consumer_group"] == "retry-beside-grpc"}
@@ -105,9 +105,7 @@ def test_each_shared_queue_has_its_expected_readers(name: str, rows: dict[str, l
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_group_has_the_findings_that_are_true_of_it_and_no_other(
-    name: str, rows: dict[str, list[Row]]
-) -> None:
+def test_each_group_has_exactly_its_expected_findings(name: str, rows: dict[str, list[Row]]) -> None:
     kinds = {row["kind"] for row in rows["finding"] if row["consumer_group"] == name}
 
     assert kinds == CASES[name].findings
@@ -121,9 +119,7 @@ def test_no_advice_blames_the_strategy_or_the_number_of_clients(rows: dict[str, 
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.states == ("shared", None)])
-def test_how_even_the_queues_are_is_no_number_where_nobody_owns_them(
-    name: str, rows: dict[str, list[Row]]
-) -> None:
+def test_fairness_is_null_if_queues_have_no_owner(name: str, rows: dict[str, list[Row]]) -> None:
     [row] = [
         row
         for row in rows["assignment_fairness"]
@@ -135,7 +131,7 @@ def test_how_even_the_queues_are_is_no_number_where_nobody_owns_them(
     assert [row[number] for number in numbers] == [None] * len(numbers)
 
 
-def test_no_strategy_owns_a_queue_that_is_shared(rows: dict[str, list[Row]]) -> None:
+def test_no_strategy_assigns_a_shared_queue(rows: dict[str, list[Row]]) -> None:
     owners = {
         row["client_id"]
         for row in rows["queue_assignment"]
@@ -147,7 +143,7 @@ def test_no_strategy_owns_a_queue_that_is_shared(rows: dict[str, list[Row]]) -> 
     assert owners == {None}
 
 
-def test_what_is_handed_out_and_what_waits_is_told_apart(rows: dict[str, list[Row]]) -> None:
+def test_in_flight_and_ready_messages_are_distinguished(rows: dict[str, list[Row]]) -> None:
     row = queues(rows, "queue_sharing", "popped-by-all")["a/0"]
 
     assert (row["committed_offset"], row["handed_out_offset"]) == (CONSUMER_OFFSET, HANDED_OUT)
@@ -195,7 +191,7 @@ def test_a_blocked_fifo_queue_has_its_evidence_in_columns(rows: dict[str, list[R
     assert f"{MOST - CONSUMER_OFFSET - 3} messages wait" in row["evidence"]
 
 
-def test_readers_that_cannot_be_seen_are_counted_and_not_taken_for_absent(
+def test_unobservable_readers_are_counted_and_not_treated_as_absent(
     rows: dict[str, list[Row]],
 ) -> None:
     seen = queues(rows, "queue_sharing", "popped-by-all")["a/0"]
@@ -205,7 +201,7 @@ def test_readers_that_cannot_be_seen_are_counted_and_not_taken_for_absent(
     assert (unseen["observed_reader_ids"], unseen["unobserved_reader_count"]) == (None, 2)
 
 
-def test_who_pulls_beside_those_that_pop_is_named(rows: dict[str, list[Row]]) -> None:
+def test_clients_that_pull_in_a_popping_group_are_named(rows: dict[str, list[Row]]) -> None:
     pullers = {
         queue: row["puller_ids"] for queue, row in queues(rows, "queue_sharing", "one-pops-one-pulls").items()
     }
@@ -213,5 +209,5 @@ def test_who_pulls_beside_those_that_pop_is_named(rows: dict[str, list[Row]]) ->
     assert pullers == {"a/0": [], "a/1": [], "b/0": ["c2"], "b/1": ["c2"]}
 
 
-def test_the_gate_finds_nothing_wrong_with_the_ledger(day: Day) -> None:
+def test_the_gate_finds_no_violation(day: Day) -> None:
     assert steps.gate(day).reasons == []

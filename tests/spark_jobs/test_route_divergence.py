@@ -1,4 +1,4 @@
-"""What name servers say differently, among themselves or than the broker: a topic and brokers for each case."""
+"""Differences between the routes of name servers, or between a route and the broker: a topic and brokers for each case."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def findings(day: Day) -> dict[tuple[str, str], Row]:
         ("broker-silent", [], [], False),
     ],
 )
-def test_what_differs_is_named_for_each_name_server(
+def test_differences_are_listed_for_each_name_server(
     topic: str,
     of_first: list[str],
     of_second: list[str],
@@ -188,7 +188,7 @@ def test_a_broker_that_could_not_be_asked_is_not_one_without_the_topic(
     assert (row["state"], row["is_config_known"], row["config_perm"]) == ("same", False, None)
 
 
-def test_a_broker_that_has_the_topic_and_is_in_no_route_is_told(
+def test_a_broker_that_has_the_topic_but_is_in_no_route_is_reported(
     rows: dict[tuple[str, str, str], Row],
 ) -> None:
     row = rows["agree", "unheard-of-1", FIRST]
@@ -200,7 +200,7 @@ def test_a_broker_that_has_the_topic_and_is_in_no_route_is_told(
     )
 
 
-def test_both_answers_stand_in_columns(rows: dict[tuple[str, str, str], Row]) -> None:
+def test_both_answers_are_in_columns(rows: dict[tuple[str, str, str], Row]) -> None:
     first, second = (rows["wiped", "wiped-1", nameserver] for nameserver in NAMESERVERS)
 
     assert (first["perm"], second["perm"], first["config_perm"]) == (6, 4, 6)
@@ -208,7 +208,7 @@ def test_both_answers_stand_in_columns(rows: dict[tuple[str, str, str], Row]) ->
     assert rows["moved", "moved-1", SECOND]["broker_addrs"] == ["0=10.0.0.2:10911"]
 
 
-def test_each_difference_reaches_a_person_once(findings: dict[tuple[str, str], Row]) -> None:
+def test_each_difference_has_one_finding(findings: dict[tuple[str, str], Row]) -> None:
     assert set(findings) == {
         ("write_route_differs", "wiped-1"),
         ("write_route_differs", "fewer-to-write-1"),
@@ -251,7 +251,7 @@ def test_a_lost_broker_is_one_problem(day: Day, findings: dict[tuple[str, str], 
     )
 
 
-def test_a_route_that_differs_for_another_reason_is_a_problem_of_its_own(
+def test_a_route_that_differs_for_another_reason_is_a_separate_problem(
     findings: dict[tuple[str, str], Row],
 ) -> None:
     known = findings["broker_missing_on_nameserver", "half-known-1"]
@@ -273,15 +273,15 @@ def test_a_finding_on_a_route_has_its_evidence_in_columns(findings: dict[tuple[s
     assert missing["seen_values"] == [SECOND]
 
 
-def test_a_slave_that_acts_as_master_is_told_with_the_broker_that_has_none(
+def test_a_slave_acting_as_master_is_reported_with_the_broker_without_master(
     findings: dict[tuple[str, str], Row],
 ) -> None:
-    """Its route takes no messages, otherwise than its configuration says: that alone is no finding of its own."""
+    """Its route is not writable although its configuration is: this difference has no separate finding."""
     acting = findings["broker_without_master", "acting-1"]
 
     assert (acting["topic_count"], acting["seen_values"]) == (1, ["id 1 at 10.0.0.8:10911"])
     assert acting["examples"] == ["acting"]
 
 
-def test_the_gate_finds_nothing_wrong_with_the_ledger(day: Day) -> None:
+def test_the_gate_finds_no_violation(day: Day) -> None:
     assert steps.gate(day).reasons == []

@@ -1,4 +1,4 @@
-"""The bundled sample of a real cluster: what the ledger says is what was observed."""
+"""The bundled sample of a real cluster: the ledger equals what was observed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_truth_covers_every_way_of_sharing_and_the_retry_topics(sample_wareh
     assert sum(topic.startswith("%RETRY%") for _, topic in compared) == 10
 
 
-def test_queues_that_nobody_was_seen_to_own_are_shown_with_the_reason(sample_warehouse: Warehouse) -> None:
+def test_queues_without_an_observed_owner_are_shown_with_the_reason(sample_warehouse: Warehouse) -> None:
     unowned = asked(
         sample_warehouse,
         "SELECT consumer_group, reason, count(*) FROM queue_assignment "
@@ -167,7 +167,7 @@ def drift(warehouse: Warehouse, group: str, ds: str) -> dict[tuple[str, str, str
 
 @pytest.mark.parametrize("ds", DAYS)
 @pytest.mark.parametrize("group", OWNED_AS_THEY_SHOULD_BE)
-def test_every_queue_of_a_group_that_is_set_up_well_is_a_match(
+def test_every_queue_of_a_well_configured_group_is_a_match(
     sample_warehouse: Warehouse, group: str, ds: str
 ) -> None:
     message = drift(sample_warehouse, group, ds)
@@ -178,7 +178,7 @@ def test_every_queue_of_a_group_that_is_set_up_well_is_a_match(
 
 
 @pytest.mark.parametrize(("group", "ds"), [(group, ds) for group, days in PLANTED.items() for ds in days])
-def test_what_is_wrong_on_purpose_is_reported_with_its_cause(
+def test_deliberate_mistakes_are_reported_with_their_cause(
     sample_warehouse: Warehouse, group: str, ds: str
 ) -> None:
     expected = {message: count for message, count in PLANTED[group][ds].items() if count}
@@ -194,7 +194,7 @@ def test_drift_has_no_other_group_and_nothing_is_unknown(sample_warehouse: Wareh
     assert unknown == [(0,)]
 
 
-def test_processes_that_share_an_id_are_reported_apart_by_what_they_said_themselves(
+def test_processes_with_one_client_id_are_reported_separately_by_their_own_answers(
     sample_warehouse: Warehouse,
 ) -> None:
     processes = asked(
@@ -251,7 +251,7 @@ FINDINGS_OF_GROUPS = {
 
 
 @pytest.mark.parametrize("ds", DAYS)
-def test_the_findings_of_groups_are_what_is_wrong_and_nothing_else(
+def test_the_findings_of_groups_are_exactly_the_deliberate_mistakes(
     sample_warehouse: Warehouse, ds: str
 ) -> None:
     found = {
@@ -303,7 +303,7 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize("ds", DAYS)
-def test_what_has_one_cause_is_one_problem(sample_warehouse: Warehouse, ds: str) -> None:
+def test_findings_with_one_cause_are_one_problem(sample_warehouse: Warehouse, ds: str) -> None:
     problems = {
         tuple(row[:3]): row[3]
         for *row, day in asked(
@@ -327,7 +327,7 @@ def test_a_problem_has_the_same_id_on_every_day(sample_warehouse: Warehouse) -> 
     assert (ids, days) == (1, 3)
 
 
-def test_the_findings_of_routes_are_what_was_done_to_the_cluster(sample_warehouse: Warehouse) -> None:
+def test_the_findings_of_routes_are_the_changes_made_to_the_cluster(sample_warehouse: Warehouse) -> None:
     found = asked(
         sample_warehouse,
         "SELECT ds::VARCHAR, kind, coalesce(topic, broker_name), topic_count FROM finding "
@@ -341,7 +341,7 @@ def test_the_findings_of_routes_are_what_was_done_to_the_cluster(sample_warehous
     ]
 
 
-def test_name_servers_that_differ_in_what_producers_see_divert_no_consumer(
+def test_name_servers_that_differ_only_for_producers_do_not_affect_consumers(
     sample_warehouse: Warehouse,
 ) -> None:
     affected = asked(sample_warehouse, "SELECT count(*) FROM route_divergence WHERE is_read_affected")
@@ -424,14 +424,14 @@ def test_nothing_of_the_sample_is_rejected(sample_warehouse: Warehouse) -> None:
 
 
 @pytest.mark.parametrize("path", QUESTIONS, ids=lambda path: path.stem)
-def test_every_question_has_an_answer_on_it(sample_warehouse: Warehouse, path: Path) -> None:
+def test_every_question_has_an_answer_on_the_sample(sample_warehouse: Warehouse, path: Path) -> None:
     with query(sample_warehouse.root, path.read_text(encoding="utf-8")) as result:
         answered = bool(list(result.rows))
 
     assert answered == (path.stem not in NO_NEWS)
 
 
-def test_who_owned_a_queue_knows_since_when(sample_warehouse: Warehouse) -> None:
+def test_owners_of_a_queue_have_the_right_first_day(sample_warehouse: Warehouse) -> None:
     sql = (ROOT / "sql" / "questions" / "queue_history.sql").read_text(encoding="utf-8")
     queue = {
         "consumer_group": "order-service",
@@ -486,9 +486,7 @@ def key_of(row: dict[str, object]) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("ds", DAYS)
 @pytest.mark.parametrize("path", QUESTIONS, ids=lambda path: path.stem)
-def test_whatever_a_question_says_of_owners_is_what_was_observed(
-    sample_warehouse: Warehouse, path: Path, ds: str
-) -> None:
+def test_answers_about_owners_equal_the_observation(sample_warehouse: Warehouse, path: Path, ds: str) -> None:
     truth = [
         observed(str(date.fromisoformat(ds) - timedelta(days=back)))
         for back in (0, 1)
@@ -506,7 +504,7 @@ def test_whatever_a_question_says_of_owners_is_what_was_observed(
 
 
 @pytest.mark.parametrize("ds", DAYS)
-def test_the_queues_without_one_owner_are_those_that_were_observed_so(
+def test_the_queues_without_exactly_one_owner_equal_the_observation(
     sample_warehouse: Warehouse, ds: str
 ) -> None:
     truth = observed(ds)
@@ -537,7 +535,7 @@ def test_the_queues_without_one_owner_are_those_that_were_observed_so(
 
 
 @pytest.mark.parametrize("ds", DAYS[1:])
-def test_what_changed_is_the_difference_of_what_was_observed(sample_warehouse: Warehouse, ds: str) -> None:
+def test_changed_queues_equal_the_difference_of_observations(sample_warehouse: Warehouse, ds: str) -> None:
     now, before = observed(ds), observed(str(date.fromisoformat(ds) - timedelta(days=1)))
     moved = {key for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
 
@@ -547,7 +545,7 @@ def test_what_changed_is_the_difference_of_what_was_observed(sample_warehouse: W
     assert {key for key in answered if now.get(key) or before.get(key)} == moved
 
 
-def test_since_when_names_the_owners_that_were_observed_last(sample_warehouse: Warehouse) -> None:
+def test_the_ownership_history_names_the_last_observed_owners(sample_warehouse: Warehouse) -> None:
     owners: Owners = defaultdict(set)
     for row in answer_of_day(sample_warehouse, question("ownership_since"), DAYS[-1]):
         owners[key_of(row)].add(str(row["client_id"]))
@@ -556,7 +554,7 @@ def test_since_when_names_the_owners_that_were_observed_last(sample_warehouse: W
 
 
 @pytest.mark.parametrize("ds", DAYS)
-def test_clients_carry_what_they_were_seen_to_hold(sample_warehouse: Warehouse, ds: str) -> None:
+def test_the_load_of_clients_equals_their_observed_queues(sample_warehouse: Warehouse, ds: str) -> None:
     carried: defaultdict[tuple[str, str], int] = defaultdict(int)
     for (group, *_), owners in observed(ds).items():
         for client_id in owners:
@@ -571,7 +569,7 @@ def test_clients_carry_what_they_were_seen_to_hold(sample_warehouse: Warehouse, 
 
 
 @pytest.mark.parametrize("ds", DAYS)
-def test_the_shared_ids_are_those_behind_which_two_processes_answered(
+def test_duplicate_client_ids_are_those_with_answers_of_two_processes(
     sample_warehouse: Warehouse, ds: str
 ) -> None:
     answered = {

@@ -1,4 +1,4 @@
-"""An export that was sealed before secrets were redacted gives no secret to any table."""
+"""No secret of an export that was sealed before redaction existed reaches a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Days that are computed side by side do not touch one another, and none is published as compared with a day that readers do not see."""
+"""Days that are computed in parallel do not affect each other, and no day is published with a baseline that readers do not see."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OTHER = 'it\'s -- "other" + ü#? %2F*\\'
 
 @pytest.fixture(scope="module")
 def days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ThreeDays:
-    """Return the three days, of which the last is damaged, and those of another cluster."""
+    """Return three days of which the last is damaged, and the days of another cluster."""
     computed = ThreeDays.below(tmp_path_factory.mktemp("side-by-side"), spark)
     sealed(computed.exports, cluster=OTHER)
     with (computed.exports / CLUSTER / str(THURSDAY) / "nameserver_routes.jsonl").open("ab") as file:
@@ -57,7 +57,7 @@ def rows_of(days: ThreeDays, cluster: str, ds: date) -> dict[str, list[Row]]:
 
 @pytest.mark.e2e
 @pytest.mark.spark
-def test_a_day_is_the_same_beside_others_and_is_computed_again_if_its_baseline_is_not_published(
+def test_a_day_is_the_same_in_parallel_and_is_recomputed_if_its_baseline_is_not_published(
     days: ThreeDays, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone: list[date] = []
@@ -95,7 +95,7 @@ class Staged(NamedTuple):
 
 
 @pytest.mark.spark
-def test_a_day_that_none_can_be_computed_with_costs_the_others_little(
+def test_a_day_that_cannot_be_computed_with_others_causes_few_retries(
     days: ThreeDays, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone: list[int] = []
@@ -125,7 +125,7 @@ def test_a_day_that_none_can_be_computed_with_costs_the_others_little(
 
 
 @pytest.mark.spark
-def test_days_of_other_settings_are_not_computed_together(
+def test_days_with_different_settings_are_not_computed_together(
     days: ThreeDays, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone: list[date] = []
@@ -152,7 +152,7 @@ CONFIGURED = ClusterSettings.model_validate(
 
 @pytest.mark.e2e
 @pytest.mark.spark
-def test_the_clusters_that_have_landed_are_staged_in_one_application_each_by_its_own_settings(
+def test_landed_clusters_are_staged_in_one_application_each_with_its_own_settings(
     days: ThreeDays, spark: SparkSession, tmp_path: Path
 ) -> None:
     third = "third"
@@ -190,7 +190,7 @@ def test_the_clusters_that_have_landed_are_staged_in_one_application_each_by_its
 
 @pytest.mark.e2e
 @pytest.mark.spark
-def test_a_day_that_was_staged_ahead_is_taken_if_its_baseline_is_published_as_it_was_staged(
+def test_a_day_staged_ahead_is_used_if_its_baseline_is_published_unchanged(
     three_days: ThreeDays, spark: SparkSession, tmp_path: Path
 ) -> None:
     """Tuesday is published without a group, so Thursday is computed again."""
@@ -227,7 +227,7 @@ def test_a_day_that_was_staged_ahead_is_taken_if_its_baseline_is_published_as_it
 
 
 @pytest.mark.spark
-def test_the_days_that_are_staged_ahead_end_where_one_does_not_fit_or_is_left_to_another_application(
+def test_staging_ahead_stops_at_a_day_that_does_not_fit_or_belongs_to_another_application(
     three_days: ThreeDays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings = {CLUSTER: three_days.day(MONDAY).settings}

@@ -1,4 +1,4 @@
-"""Records that cannot be read are kept with their text, and nothing is made of a half of them."""
+"""Unreadable records are kept with their text, and no row is made of a partly read record."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_each_broken_record_is_kept_with_its_line_its_reason_and_its_text(stage:
     assert torn["text"] == '{"connectionSet":[{"clientId":"c1"'
 
 
-def test_a_bomb_is_kept_as_it_is_with_the_reason_why_it_was_not_read(stage: StagingArea) -> None:
+def test_a_json_bomb_is_kept_unchanged_with_the_reason(stage: StagingArea) -> None:
     reasons = [
         (row["kind"], row["reason"].partition(": ")[2] or row["reason"])
         for row in staged_rows(stage, "rejected_record")
@@ -76,7 +76,7 @@ def test_a_bomb_is_kept_as_it_is_with_the_reason_why_it_was_not_read(stage: Stag
     ]
 
 
-def test_the_line_of_a_broken_record_says_what_was_asked(stage: StagingArea) -> None:
+def test_the_line_of_a_broken_record_has_its_request(stage: StagingArea) -> None:
     records = [row for row in staged_rows(stage, "export_record") if row["state"] == "rejected"]
 
     assert where(records) == OddCluster().broken_lines | OddCluster().contradicting_lines
@@ -85,7 +85,7 @@ def test_the_line_of_a_broken_record_says_what_was_asked(stage: StagingArea) -> 
     }
 
 
-def test_nothing_is_made_of_a_broken_record(stage: StagingArea) -> None:
+def test_a_broken_record_gives_no_rows(stage: StagingArea) -> None:
     assert [row for row in staged_rows(stage, "topic_route") if row["topic"] == "no-read-count"] == []
     assert staged_rows(stage, "topic_config") == []
     assert staged_rows(stage, "subscription_group") == []
@@ -130,7 +130,7 @@ def repeats(stage: StagingArea) -> list[dict[str, Any]]:
     return [row for row in staged_rows(stage, "export_record") if row["counted_line"] is not None]
 
 
-def test_a_record_that_is_there_twice_counts_once(stage: StagingArea) -> None:
+def test_a_repeated_record_counts_once(stage: StagingArea) -> None:
     twice = [row for row in repeats(stage) if row["is_repeat"]]
     kinds = Counter(row["kind"] for row in twice)
 
@@ -149,7 +149,7 @@ def test_a_record_that_is_there_twice_counts_once(stage: StagingArea) -> None:
     }
 
 
-def test_of_answers_to_one_question_the_newest_counts_and_a_failure_never(stage: StagingArea) -> None:
+def test_the_newest_answer_to_a_request_counts_and_a_failure_never_does(stage: StagingArea) -> None:
     again = [row for row in repeats(stage) if row["consumer_group"] == "g-asked-again"]
 
     assert [
@@ -165,7 +165,7 @@ def test_of_answers_to_one_question_the_newest_counts_and_a_failure_never(stage:
     ] == ["c1", "c2"]
 
 
-def test_answers_of_one_instant_that_differ_count_for_nothing_and_are_named(stage: StagingArea) -> None:
+def test_contradictory_answers_of_one_instant_are_ignored_and_named(stage: StagingArea) -> None:
     contradicting = [row for row in staged_rows(stage, "rejected_record") if is_contradicted(row)]
 
     assert where(contradicting) == OddCluster().contradicting_lines
@@ -192,7 +192,7 @@ def test_answers_of_one_instant_that_differ_count_for_nothing_and_are_named(stag
     ]
 
 
-def test_what_does_not_count_is_a_finding_that_names_the_lines(stage: StagingArea) -> None:
+def test_ignored_lines_are_named_in_a_finding(stage: StagingArea) -> None:
     """Repeats are worth knowing; answers that changed between two captures are a warning."""
     found = {
         (row["broker_name"], row["consumer_group"], row["topic"], row["client_id"]): row
@@ -267,7 +267,7 @@ def test_an_order_configuration_that_producers_cannot_read_is_a_finding(stage: S
     ]
 
 
-def test_of_two_masters_of_one_broker_the_one_counts_that_answered_more(stage: StagingArea) -> None:
+def test_of_two_masters_of_one_broker_the_one_with_more_answers_counts(stage: StagingArea) -> None:
     connected = [
         (row["consumer_group"], row["client_id"])
         for row in staged_rows(stage, "consumer_connection")
@@ -287,7 +287,7 @@ def test_of_two_masters_of_one_broker_the_one_counts_that_answered_more(stage: S
     assert sorted(presence) == [("g-old-master-down", "online"), ("g-two-masters", "online")]
 
 
-def test_of_two_masters_each_counts_for_the_members_that_it_alone_reached(stage: StagingArea) -> None:
+def test_of_two_masters_each_counts_for_members_that_only_it_reached(stage: StagingArea) -> None:
     offsets = {
         row["client_id"]: row["memory_offset"]
         for row in staged_rows(stage, "memory_offset")

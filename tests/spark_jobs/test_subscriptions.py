@@ -1,4 +1,4 @@
-"""What a client would see where sources differ, and what stays unknown where they fail."""
+"""The view of a client if sources differ, and unknown values if sources fail."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def findings(stage: StagingArea, **subject: str) -> set[str]:
         ("tie-to-the-first-address", {"a": 2}),
     ],
 )
-def test_of_name_servers_that_differ_one_is_chosen_and_the_rest_is_a_finding(
+def test_one_of_several_different_name_servers_is_chosen_and_the_others_are_a_finding(
     subscription_of: dict[tuple[str, str], Row], stage: StagingArea, topic: str, expected: dict[str, int]
 ) -> None:
     row = subscription_of[f"g-{topic}", topic]
@@ -92,7 +92,7 @@ def test_clients_keep_the_queues_of_a_topic_that_is_known_to_have_none_to_read(
 
 
 @pytest.mark.parametrize("topic", ["all-failed", "never-asked", "no-read-count"])
-def test_a_route_that_nobody_could_tell_is_unknown_and_no_number_comes_of_it(
+def test_a_route_without_an_answer_is_unknown_and_gives_no_number(
     subscription_of: dict[tuple[str, str], Row], stage: StagingArea, topic: str
 ) -> None:
     assert subscription_of[f"g-{topic}", topic]["route_state"] == "unknown"
@@ -119,7 +119,7 @@ def test_a_route_that_nobody_could_tell_is_unknown_and_no_number_comes_of_it(
         ("one-broker-knows-nobody", ["c1"], 1),
     ],
 )
-def test_of_brokers_that_differ_one_list_is_chosen_and_the_rest_is_a_finding(
+def test_one_of_several_different_member_lists_is_chosen_and_the_others_are_a_finding(
     subscription_of: dict[tuple[str, str], Row],
     stage: StagingArea,
     topic: str,
@@ -136,7 +136,7 @@ def test_of_brokers_that_differ_one_list_is_chosen_and_the_rest_is_a_finding(
     assert ("member_lists_differ" in findings(stage, consumer_group=f"g-{topic}")) == (list_count > 1)
 
 
-def test_brokers_off_the_route_have_no_vote(
+def test_brokers_outside_the_route_are_ignored(
     subscription_of: dict[tuple[str, str], Row], stage: StagingArea
 ) -> None:
     row = subscription_of["g-off-route", "off-route"]
@@ -146,7 +146,7 @@ def test_brokers_off_the_route_have_no_vote(
 
 
 @pytest.mark.parametrize("topic", ["route-failed", "half-offline", "torn-members"])
-def test_members_that_a_broker_of_the_route_could_not_tell_are_unknown_and_not_absent(
+def test_members_are_unknown_and_not_absent_if_a_broker_of_the_route_did_not_answer(
     subscription_of: dict[tuple[str, str], Row], stage: StagingArea, topic: str
 ) -> None:
     group = f"g-{topic}"
@@ -163,7 +163,7 @@ def test_members_that_a_broker_of_the_route_could_not_tell_are_unknown_and_not_a
     assert "group_offline" not in findings(stage, consumer_group=group)
 
 
-def test_a_group_is_offline_where_every_broker_says_so(
+def test_a_group_is_offline_if_every_broker_reports_it(
     subscription_of: dict[tuple[str, str], Row], stage: StagingArea
 ) -> None:
     assert subscription_of["g-all-offline", "all-offline"]["group_state"] == "offline"
@@ -171,12 +171,12 @@ def test_a_group_is_offline_where_every_broker_says_so(
     assert findings(stage, consumer_group="g-all-offline") == {"group_offline"}
 
 
-def test_members_stand_in_javas_order(subscription_of: dict[tuple[str, str], Row]) -> None:
+def test_members_are_in_java_string_order(subscription_of: dict[tuple[str, str], Row]) -> None:
     """By UTF-16 units: an emoji, which is a surrogate pair, comes before U+FFFF, and 10 before 2."""
     assert subscription_of["g-order", "orders"]["member_ids"] == ["c10", "c2", "c\U0001f600", "c\uffff"]
 
 
-def test_an_id_that_two_processes_share_stands_twice(
+def test_a_client_id_of_two_processes_is_listed_twice(
     subscription_of: dict[tuple[str, str], Row], stage: StagingArea
 ) -> None:
     row = subscription_of["g-twins", "orders"]
@@ -195,7 +195,7 @@ def test_every_member_of_a_broadcasting_group_reads_every_queue(stage: StagingAr
 
 
 @pytest.mark.parametrize(("group", "strategy"), [("g-one-silent", "AVG_BY_CIRCLE"), ("g-torn-client", "AVG")])
-def test_a_member_that_could_not_be_asked_is_counted_and_taken_to_do_as_the_others(
+def test_a_member_that_could_not_be_asked_is_counted_and_assumed_to_be_like_the_others(
     stage: StagingArea, group: str, strategy: str
 ) -> None:
     [row] = [row for row in fairness(stage, group) if row["is_effective"]]
@@ -212,7 +212,7 @@ def test_a_member_that_does_not_subscribe_leaves_its_share_unread(stage: Staging
     assert (row["client_count"], row["unowned_queue_count"]) == (1, 3)
 
 
-def test_the_gate_lets_such_a_day_through_with_a_warning(staged_odd_day: Day) -> None:
+def test_the_gate_passes_such_a_day_with_a_warning(staged_odd_day: Day) -> None:
     """All of it is true of the cluster, and none of it is wrong in the ledger."""
     verdict = steps.gate(staged_odd_day)
 
