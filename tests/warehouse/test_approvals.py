@@ -1,4 +1,4 @@
-"""A refused computation of a day is published after a person approved it, and only that computation."""
+"""A refused computation of a day is published after approval, and only that computation."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_same_computation_is_accepted_again_and_no_other(
     assert asked(refused, "SELECT DISTINCT run_id FROM gate_result") == [("run-1",)]
 
 
-def test_what_fails_besides_the_approved_still_refuses_the_day(
+def test_violations_other_than_the_approved_still_refuse_the_day(
     monkeypatch: pytest.MonkeyPatch, refused: Warehouse
 ) -> None:
     approve(refused)
@@ -119,7 +119,7 @@ def test_what_fails_besides_the_approved_still_refuses_the_day(
         ({TWO_OWNERS: None}, f"cannot be approved, because {TWO_OWNERS} was not measured"),
     ],
 )
-def test_what_cannot_be_approved_is_a_sentence_and_writes_nothing(
+def test_an_impossible_approval_is_refused_in_one_sentence_and_writes_nothing(
     monkeypatch: pytest.MonkeyPatch,
     warehouse: Warehouse,
     capsys: pytest.CaptureFixture[str],
@@ -139,7 +139,7 @@ def test_what_cannot_be_approved_is_a_sentence_and_writes_nothing(
         (("--reason= ",), "An approval needs the name of a person and a reason."),
     ],
 )
-def test_an_approval_that_says_too_little_or_of_another_run_is_a_sentence_and_writes_nothing(
+def test_an_incomplete_approval_or_one_of_another_run_is_refused_and_writes_nothing(
     refused: Warehouse, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], sentence: str
 ) -> None:
     assert_not_approved(refused, capsys, sentence, *options)
@@ -156,7 +156,7 @@ def assert_not_approved(
     assert not Path(warehouse.approval("shop", MONDAY)).exists()
 
 
-def test_a_day_that_was_not_judged_cannot_be_approved(
+def test_a_day_without_a_verdict_cannot_be_approved(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert approve(warehouse) == BAD_INPUT
@@ -165,7 +165,7 @@ def test_a_day_that_was_not_judged_cannot_be_approved(
     )
 
 
-def test_a_computation_after_the_refusal_is_judged_first(
+def test_a_computation_after_the_refusal_is_evaluated_first(
     monkeypatch: pytest.MonkeyPatch, refused: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stage_measured_day(monkeypatch, refused, {TWO_OWNERS: 2.0}, run_id="run-2")
@@ -174,7 +174,9 @@ def test_a_computation_after_the_refusal_is_judged_first(
     assert "was computed again after the refusal" in capsys.readouterr().err.replace("\n", " ")
 
 
-def test_a_damaged_approval_is_a_sentence(refused: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_approval_is_reported_in_one_sentence(
+    refused: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
     approve(refused)
     file = Path(refused.approval("shop", MONDAY))
     file.write_text(json.dumps({"run_id": "run-1", "approved_by": "ana"}), encoding="utf-8")

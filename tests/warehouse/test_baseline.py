@@ -62,7 +62,7 @@ def test_a_later_publication_of_the_earlier_day_changes_nothing(warehouse: Wareh
     assert earlier.ds == MONDAY
 
 
-def test_a_copy_of_the_warehouse_is_read_in_its_own_place(warehouse: Warehouse, tmp_path: Path) -> None:
+def test_a_copy_of_the_warehouse_is_read_at_its_own_location(warehouse: Warehouse, tmp_path: Path) -> None:
     moved = Path(warehouse.root).rename(tmp_path / "moved")
 
     [file] = baseline(Warehouse.at(str(moved))).files(QUEUE_ASSIGNMENT)
@@ -71,7 +71,9 @@ def test_a_copy_of_the_warehouse_is_read_in_its_own_place(warehouse: Warehouse, 
     assert pq.read_table(file)["client_id"].to_pylist() == ["c1"]
 
 
-def test_a_removed_file_and_a_missing_or_damaged_record_are_sentences(warehouse: Warehouse) -> None:
+def test_a_removed_file_and_a_missing_or_damaged_record_are_reported_in_one_sentence(
+    warehouse: Warehouse,
+) -> None:
     record = Path(staged(warehouse).baseline)
     [file] = baseline(warehouse).files(QUEUE_ASSIGNMENT)
     Path(file).unlink()

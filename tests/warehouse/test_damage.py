@@ -1,4 +1,4 @@
-"""Files of a stage or of published tables that are damaged: one sentence that names the file, and nothing half done."""
+"""Damaged files of a stage or of published tables: one sentence names the file, and nothing is partly written."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_each_kind_of_damage_is_named(warehouse: Warehouse, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_a_folder_in_the_place_of_a_record_is_named(
+def test_a_folder_instead_of_a_record_is_named(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     file = stage_file(warehouse, name)

@@ -79,9 +79,7 @@ class TestOlderRelease:
         assert (asked(older_warehouse, OLDER_ROWS), asked(older_warehouse, OLDER_OWNERS)) == before
         assert asked(older_warehouse, "SELECT count(*) FROM latest.queue_assignment") == [(2,)]
 
-    def test_new_columns_are_null_in_its_days_however_they_are_asked_for(
-        self, older_warehouse: Warehouse
-    ) -> None:
+    def test_new_columns_are_null_in_its_days_in_every_query(self, older_warehouse: Warehouse) -> None:
         stage_day(older_warehouse, WEDNESDAY, CLUSTER, finding=[{"page": "docs/findings/x.md"}])
         publish(older_warehouse, CLUSTER, WEDNESDAY)
 
@@ -124,7 +122,7 @@ class TestOlderRelease:
 
     @pytest.mark.spark
     @pytest.mark.e2e
-    def test_one_of_its_days_is_computed_again_from_the_export_that_it_sealed(
+    def test_one_of_its_days_is_recomputed_from_the_export_that_it_sealed(
         self, spark: SparkSession, older: Path, older_warehouse: Warehouse
     ) -> None:
         untouched = asked(older_warehouse, "FROM assignment_fairness WHERE ds = '2026-11-17' ORDER BY ALL")
@@ -187,7 +185,7 @@ class TestChangedDefinition:
             (TUESDAY, "new"),
         ]
 
-    def test_a_renamed_column_is_one_that_went_and_one_that_came(
+    def test_a_renamed_column_is_one_removed_and_one_added_column(
         self, changing: Warehouse, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         publish_as(monkeypatch, changing, MONDAY, finding_with(OLD_NAME), old_name="a")

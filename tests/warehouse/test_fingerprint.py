@@ -1,4 +1,4 @@
-"""Equal content gives equal fingerprints, whatever happened on the way; other rows do not."""
+"""Equal content gives equal fingerprints regardless of its history; different rows give different ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def publish_owners(warehouse: Warehouse, ds: date, *client_ids: str, run_id: str
     publish(warehouse, "shop", ds)
 
 
-def test_the_way_to_the_same_days_does_not_count(warehouse: Warehouse, tmp_path: Path) -> None:
+def test_the_history_of_equal_days_does_not_matter(warehouse: Warehouse, tmp_path: Path) -> None:
     publish_owners(warehouse, MONDAY, "c1", "c2")
     publish_owners(warehouse, TUESDAY, "c1")
     other = Warehouse.at(str(tmp_path / "other"))
@@ -47,7 +47,9 @@ def test_the_way_to_the_same_days_does_not_count(warehouse: Warehouse, tmp_path:
 
 
 @pytest.mark.parametrize("changed", [("c1", "c3"), ("c1",), ("c1", "c2", "c2")])
-def test_another_row_is_seen_in_its_table_and_day(warehouse: Warehouse, changed: tuple[str, ...]) -> None:
+def test_a_different_row_changes_the_line_of_its_table_and_day(
+    warehouse: Warehouse, changed: tuple[str, ...]
+) -> None:
     publish_owners(warehouse, MONDAY, "c1", "c2")
     publish_owners(warehouse, TUESDAY, "c1", "c2")
     before = set(fingerprint(warehouse.root, "shop"))
@@ -58,7 +60,7 @@ def test_another_row_is_seen_in_its_table_and_day(warehouse: Warehouse, changed:
     assert {(line.ds, line.table_name) for line in after - before} == {(TUESDAY, "gold.queue_assignment")}
 
 
-def test_other_code_is_seen_in_the_publication(warehouse: Warehouse) -> None:
+def test_different_code_changes_the_line_of_the_publication(warehouse: Warehouse) -> None:
     publish_owners(warehouse, MONDAY, "c1")
     before = set(fingerprint(warehouse.root, "shop"))
 
@@ -89,7 +91,7 @@ def test_the_command_prints_a_line_for_each_table_and_day(
         pytest.param(("--cluster=shop", "--ds=2026-11-17"), "shop 2026-11-17", id="day"),
     ],
 )
-def test_what_is_not_published_is_told_so_that_two_empty_answers_are_not_compared(
+def test_an_unpublished_cluster_or_day_is_an_error_instead_of_an_empty_answer(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], wanted: str
 ) -> None:
     publish_owners(warehouse, MONDAY, "c1")
@@ -101,7 +103,7 @@ def test_what_is_not_published_is_told_so_that_two_empty_answers_are_not_compare
     assert f"has no published day of {wanted}: look for its name and day in `ledger summary`" in told.err
 
 
-def test_rows_that_nobody_published_are_told(
+def test_rows_without_a_publication_are_reported(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     publish_owners(warehouse, MONDAY, "c1", "c2")

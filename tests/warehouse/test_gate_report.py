@@ -1,4 +1,4 @@
-"""`ledger gate show` tells the newest word of the gate on a day, wherever it is, and what to do."""
+"""`ledger gate show` prints the latest gate result for a day and what to do."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_refusal_is_shown_with_examples_waivers_and_what_to_do(
     assert "Not compared: 1" in told
 
 
-def test_programs_get_a_row_for_each_expectation_that_does_not_hold(
+def test_machine_readable_output_has_a_row_for_each_violated_expectation(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     judged(warehouse, "passed_with_warnings", GONE, NOT_COMPARED)
@@ -120,7 +120,7 @@ def test_without_a_stage_the_published_verdict_is_shown(
     assert "broker broker-a" in told
 
 
-def test_without_a_stage_a_refusal_goes_before_what_was_published(
+def test_without_a_stage_a_refusal_takes_precedence_over_the_published_verdict(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     judged(warehouse, "passed")
@@ -131,7 +131,7 @@ def test_without_a_stage_a_refusal_goes_before_what_was_published(
     assert "2026-11-17: refused (run run-1, from quarantine.gate_result)" in shown(warehouse, capsys)
 
 
-def test_a_day_that_was_computed_again_says_so(
+def test_a_recomputed_day_is_reported_as_such(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     judged(warehouse, "refused", FAILED)
@@ -140,7 +140,7 @@ def test_a_day_that_was_computed_again_says_so(
     assert "computed again and not yet evaluated" in shown(warehouse, capsys)
 
 
-def test_a_day_of_which_the_gate_said_nothing_is_one_sentence(
+def test_a_day_without_a_gate_result_is_reported_in_one_sentence(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = ledger("gate", "show", "--cluster", "shop", "--ds", "2026-11-17", "--warehouse", warehouse.root)

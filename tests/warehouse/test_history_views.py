@@ -1,4 +1,4 @@
-"""Since when a client owns a queue, and which days are out of date: views over whatever days are published."""
+"""Views over published days: since when a client owns a queue, and which days are out of date."""
 
 from __future__ import annotations
 
@@ -82,21 +82,23 @@ def test_a_stretch_ends_where_another_client_owns_the_queue(warehouse: Warehouse
 
 
 @pytest.mark.parametrize("before", ["c1", "c2"])
-def test_a_missing_day_ends_a_stretch_and_says_who_owned_it_before(warehouse: Warehouse, before: str) -> None:
+def test_a_missing_day_ends_a_stretch_and_the_previous_owner_is_shown(
+    warehouse: Warehouse, before: str
+) -> None:
     for day, client_id in ((16, "c1"), (17, before), (20, "c1"), (21, "c1")):
         publish_day(warehouse, day, client_id)
 
     assert history(warehouse)[-1] == ("c1", 20, 21, 2, True, "after_gap", 2, before == "c1")
 
 
-def test_a_day_that_comes_later_closes_the_gap(warehouse: Warehouse) -> None:
+def test_a_day_published_later_closes_the_gap(warehouse: Warehouse) -> None:
     for day in (18, 16, 17):
         publish_day(warehouse, day)
 
     assert history(warehouse) == [("c1", 16, 18, 3, True, "first_day", None, None)]
 
 
-def test_a_day_on_which_nobody_owned_the_queue_ends_a_stretch(warehouse: Warehouse) -> None:
+def test_a_day_without_an_owner_ends_a_stretch(warehouse: Warehouse) -> None:
     for day, client_id in ((16, "c1"), (17, None), (18, "c1")):
         publish_day(warehouse, day, client_id)
 
@@ -114,7 +116,7 @@ def test_a_day_on_which_the_owner_was_not_observed_is_a_gap_of_that_queue(wareho
     ]
 
 
-def test_since_when_is_by_what_was_observed_and_not_by_what_a_strategy_computes(warehouse: Warehouse) -> None:
+def test_stretches_follow_observed_owners_and_not_expected_ones(warehouse: Warehouse) -> None:
     """The strategy gives the queue to c2 from the second day on; c1 keeps it."""
     for day, chosen in ((16, "c1"), (17, "c2")):
         stage_day(
@@ -130,7 +132,7 @@ def test_since_when_is_by_what_was_observed_and_not_by_what_a_strategy_computes(
     assert history(warehouse) == [("c1", 16, 17, 2, True, "first_day", None, None)]
 
 
-def test_should_own_begins_anew_after_a_day_on_which_the_queue_was_not_there(warehouse: Warehouse) -> None:
+def test_expected_ownership_restarts_after_a_day_without_the_queue(warehouse: Warehouse) -> None:
     for day, queue_id in ((16, 0), (17, 1), (18, 0), (19, 0), (21, 0)):
         stage_day(
             warehouse,
@@ -158,7 +160,7 @@ def test_days_in_order_are_up_to_date(warehouse: Warehouse) -> None:
     assert asked(warehouse, STALE) == []
 
 
-def test_the_next_day_is_out_of_date_when_its_earlier_day_changes(warehouse: Warehouse) -> None:
+def test_the_next_day_is_out_of_date_when_its_baseline_changes(warehouse: Warehouse) -> None:
     for day in (16, 17, 18):
         publish_day(warehouse, day)
     assert asked(warehouse, STALE) == []
@@ -170,7 +172,7 @@ def test_the_next_day_is_out_of_date_when_its_earlier_day_changes(warehouse: War
     assert asked(warehouse, STALE) == []
 
 
-def test_the_same_rows_by_another_run_leave_the_next_day_as_it_is(warehouse: Warehouse) -> None:
+def test_the_same_rows_of_another_run_leave_the_next_day_up_to_date(warehouse: Warehouse) -> None:
     for day in (16, 17):
         publish_day(warehouse, day)
 
@@ -194,7 +196,7 @@ def test_a_warning_names_five_outdated_days_and_counts_the_others(
     assert " --from 2026-11-17 --to 2026-11-23 --skip-published` computes them again.\n" in warning
 
 
-def test_a_rollback_leaves_the_next_day_out_of_date_and_says_so(
+def test_a_rollback_makes_the_next_day_out_of_date_and_reports_it(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for day, client_id in ((16, "c1"), (16, "c2"), (17, "c2")):
@@ -209,14 +211,14 @@ def test_a_rollback_leaves_the_next_day_out_of_date_and_says_so(
     assert asked(warehouse, STALE) == [("2026-11-17", ["earlier_day_changed"])]
 
 
-def test_a_day_is_out_of_date_when_a_newer_earlier_day_appears(warehouse: Warehouse) -> None:
+def test_a_day_is_out_of_date_when_a_newer_baseline_is_published(warehouse: Warehouse) -> None:
     for day in (18, 16, 17):
         publish_day(warehouse, day)
 
     assert asked(warehouse, STALE) == [("2026-11-18", ["newer_baseline_available"])]
 
 
-def test_another_cluster_is_no_earlier_day(warehouse: Warehouse) -> None:
+def test_a_day_of_another_cluster_is_no_baseline(warehouse: Warehouse) -> None:
     publish_day(warehouse, 17)
     stage_day(warehouse, november(16), "pay")
     publish(warehouse, "pay", november(16))
@@ -234,7 +236,7 @@ def test_offset_files_that_were_compared_with_another_export_are_out_of_date(war
     assert asked(warehouse, STALE) == [("2026-11-17", ["earlier_export_changed"])]
 
 
-def test_an_export_that_appears_among_those_that_are_looked_at_is_told_and_an_older_one_is_not(
+def test_a_new_export_within_the_lookback_is_reported_and_an_older_one_is_not(
     warehouse: Warehouse,
 ) -> None:
     looked_at = [f"2026-11-{day}=m" for day in (19, 17, 16)]
@@ -249,5 +251,5 @@ def test_an_export_that_appears_among_those_that_are_looked_at_is_told_and_an_ol
     assert ("2026-11-20", ["earlier_export_appeared"]) in asked(warehouse, STALE)
 
 
-def test_the_view_looks_as_far_back_for_exports_as_the_build() -> None:
+def test_the_view_and_the_build_have_the_same_lookback_for_exports() -> None:
     assert f"len(day.compared_exports) < {LOOK_BACK_EXPORTS} " in views()["outdated_day"]

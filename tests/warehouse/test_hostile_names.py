@@ -1,4 +1,4 @@
-"""Names that a cluster gives, from the export to every place where a person or a program reads them: they are only text.
+"""Names of a cluster are treated as text everywhere, from the export to every output.
 
 What single parts do with such names is tested beside them (the reader of RocketMQ's JSON, publication, Data Docs,
 `ledger sql`); RocketMQ's own part is in `tests/e2e/test_real_clusters.py`.
@@ -107,7 +107,7 @@ def test_no_cell_of_a_spreadsheet_is_a_formula(day: Day, capsys: pytest.CaptureF
     ],
     ids=lambda words: " ".join(words[:2])[:24],
 )
-def test_a_terminal_shows_names_and_obeys_none(
+def test_a_terminal_shows_names_without_control_characters(
     day: Day, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     text = _told(day, capsys, *words)

@@ -1,4 +1,4 @@
-"""A computation has one name for as long as its export, settings and code are the same."""
+"""A computation has the same run id as long as its export, settings and code are the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebalance_ledger.warehouse.identity import RunIdentity, code_version
 IDENTITY = RunIdentity("manifest", "settings", "0.1.0+abc")
 
 
-def test_a_run_id_is_sixteen_hexadecimal_digits_and_stays_the_same_for_ever() -> None:
+def test_a_run_id_has_sixteen_hexadecimal_digits_and_is_stable() -> None:
     assert IDENTITY.run_id == "67b8f1f192526d20"
 
 
@@ -24,7 +24,7 @@ def test_each_part_is_in_the_run_id(part: str) -> None:
     assert replace(IDENTITY, **{part: "another"}).run_id != IDENTITY.run_id
 
 
-def test_each_earlier_export_that_was_looked_at_is_in_the_run_id_in_its_order() -> None:
+def test_each_earlier_export_of_the_lookback_is_in_the_run_id_in_order() -> None:
     ids = {
         replace(IDENTITY, compared_exports=earlier).run_id for earlier in ((), ("a",), ("a", "b"), ("b", "a"))
     }
@@ -32,7 +32,7 @@ def test_each_earlier_export_that_was_looked_at_is_in_the_run_id_in_its_order() 
     assert len(ids) == 4
 
 
-def test_the_day_that_was_compared_with_is_in_the_run_id_by_its_content() -> None:
+def test_the_content_of_the_baseline_day_is_in_the_run_id() -> None:
     ids = {
         replace(IDENTITY, baseline_ds=ds, compared_content=content).run_id
         for ds, content in (
@@ -46,7 +46,7 @@ def test_the_day_that_was_compared_with_is_in_the_run_id_by_its_content() -> Non
     assert len(ids) == 4
 
 
-def test_parts_do_not_run_into_each_other() -> None:
+def test_parts_of_the_run_id_are_separated() -> None:
     assert RunIdentity("ab", "c", "d").run_id != RunIdentity("a", "bc", "d").run_id
 
 

@@ -1,4 +1,4 @@
-"""Published tables are Delta tables like any other: Spark, delta-rs and duckdb read the same rows at the versions that `publication` names."""
+"""Published tables are ordinary Delta tables: Spark, delta-rs and duckdb read the same rows at the versions that `publication` names."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_every_reader_finds_what_was_published(
 def test_spark_finds_what_was_published(
     sample_warehouse: Warehouse, published: Publications, spark: SparkSession
 ) -> None:
-    """At the newest version, which has the rows of each earlier one: a read costs Spark a second."""
+    """Read only the newest version, which has the rows of each earlier one: each read takes Spark a second."""
     newest: dict[str, int] = {}
     for of_table in chain.from_iterable(published.values()):
         name, version = of_table["table_name"], of_table["delta_version"]

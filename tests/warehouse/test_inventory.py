@@ -1,4 +1,4 @@
-"""What the gate judged is what is published: a stage whose files change on the way is refused in a sentence."""
+"""The evaluated files are the published files: a stage whose files change in between is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_stage_that_changed_after_its_verdict_is_not_published(
 
 
 @CHANGES
-def test_a_stage_that_changed_after_its_build_is_not_judged(
+def test_a_stage_that_changed_after_its_build_is_not_evaluated(
     warehouse: Warehouse, change: Callable[[StagingArea], None], problem: str
 ) -> None:
     stage = newest_stage(warehouse, "shop", TUESDAY)
@@ -108,8 +108,8 @@ def test_a_stage_that_changed_after_its_build_is_not_judged(
         check_inventory(stage)
 
 
-def test_the_files_that_were_judged_count_and_not_a_later_record_of_them(warehouse: Warehouse) -> None:
-    """Whoever changes a file and the build's record of it has not changed the verdict."""
+def test_the_evaluated_files_count_and_not_a_later_record_of_them(warehouse: Warehouse) -> None:
+    """Changing a file and the build's record of it does not change the verdict."""
     stage = newest_stage(warehouse, "shop", TUESDAY)
     recorded = json.loads(Path(stage.inventory).read_text(encoding="utf-8"))
     rename_client(stage)
@@ -119,7 +119,7 @@ def test_the_files_that_were_judged_count_and_not_a_later_record_of_them(warehou
         publish(warehouse, "shop", TUESDAY)
 
 
-def test_a_day_with_other_rows_than_were_judged_is_not_seen_by_readers(warehouse: Warehouse) -> None:
+def test_a_day_with_rows_that_were_not_evaluated_is_invisible_to_readers(warehouse: Warehouse) -> None:
     stage = newest_stage(warehouse, "shop", TUESDAY)
     verdict = json.loads(Path(stage.gate_verdict).read_text(encoding="utf-8"))
     [assignments] = [table for table in verdict["inventory"] if table["name"] == "gold.queue_assignment"]
@@ -132,7 +132,7 @@ def test_a_day_with_other_rows_than_were_judged_is_not_seen_by_readers(warehouse
     assert asked(warehouse, "SELECT DISTINCT ds FROM queue_assignment") == [(MONDAY,)]
 
 
-def test_a_verdict_of_a_release_that_recorded_no_files_is_asked_for_again(warehouse: Warehouse) -> None:
+def test_a_verdict_of_a_release_that_recorded_no_files_must_be_repeated(warehouse: Warehouse) -> None:
     stage = newest_stage(warehouse, "shop", TUESDAY)
     verdict = json.loads(Path(stage.gate_verdict).read_text(encoding="utf-8"))
     del verdict["inventory"]
@@ -144,7 +144,7 @@ def test_a_verdict_of_a_release_that_recorded_no_files_is_asked_for_again(wareho
     assert publish(warehouse, "shop", TUESDAY).changed_tables
 
 
-def test_markers_of_the_writer_do_not_count(warehouse: Warehouse) -> None:
+def test_marker_files_of_the_writer_are_ignored(warehouse: Warehouse) -> None:
     folder = Path(newest_stage(warehouse, "shop", TUESDAY).table(QUEUE_ASSIGNMENT))
     (folder / "_SUCCESS").unlink()
     (folder / ".part-0.parquet.crc").write_bytes(b"crc")

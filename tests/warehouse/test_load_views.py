@@ -1,4 +1,4 @@
-"""What clients carry over all topics of a group, and how other strategies would share them: views over published days."""
+"""Views over published days: the load of clients over all topics of a group, and their load under other strategies."""
 
 from __future__ import annotations
 
@@ -116,13 +116,15 @@ def loads(warehouse: Warehouse) -> list[tuple[Any, ...]]:
     )
 
 
-def test_a_client_carries_all_topics_of_its_group_and_an_idle_one_none(publisher: Publisher) -> None:
+def test_the_load_of_a_client_covers_all_topics_and_that_of_an_idle_client_is_zero(
+    publisher: Publisher,
+) -> None:
     warehouse = publish(publisher, EFFECTIVE + IN_A_CIRCLE)
 
     assert loads(warehouse) == [("c1", 3, 2, 0.75, 1), ("c2", 1, 1, 0.25, 2), ("idle", 0, 0, 0.0, 3)]
 
 
-def test_a_load_is_what_the_client_holds_beside_what_it_should(publisher: Publisher) -> None:
+def test_a_load_has_held_and_expected_queues(publisher: Publisher) -> None:
     """c1 keeps a queue that the strategy gives to c2."""
     observed = held(EFFECTIVE)
     observed[2]["observed_client_ids"] = ["c1"]
@@ -134,20 +136,20 @@ def test_a_load_is_what_the_client_holds_beside_what_it_should(publisher: Publis
     assert asked(warehouse, counts) == [("c1", 4, 3), ("c2", 0, 1), ("idle", 0, 0)]
 
 
-def test_what_a_client_carries_that_did_not_answer_is_unknown(publisher: Publisher) -> None:
+def test_the_load_of_a_client_that_did_not_answer_is_unknown(publisher: Publisher) -> None:
     silent = [row | {"state": "unknown"} if row["client_id"] == "idle" else row for row in ASKED]
     warehouse = publish(publisher, EFFECTIVE, clients=silent)
 
     assert loads(warehouse)[-1] == ("idle", None, None, None, None)
 
 
-def test_clients_that_carry_as_much_have_the_same_rank(publisher: Publisher) -> None:
+def test_clients_with_equal_load_have_the_same_rank(publisher: Publisher) -> None:
     warehouse = publish(publisher, [queue("x", 0, "c1"), queue("x", 1, "c2")])
 
     assert [rank for *_, rank in loads(warehouse)] == [1, 1, 3]
 
 
-def test_where_owners_are_not_known_no_share_is_given(publisher: Publisher) -> None:
+def test_shares_are_null_if_owners_are_unknown(publisher: Publisher) -> None:
     warehouse = publish(publisher, [*EFFECTIVE, queue("z", 0, None, reason="members_unknown")])
 
     assert loads(warehouse) == [
@@ -157,7 +159,7 @@ def test_where_owners_are_not_known_no_share_is_given(publisher: Publisher) -> N
     ]
 
 
-def test_what_waits_is_known_only_where_brokers_tell_it_of_each_queue(publisher: Publisher) -> None:
+def test_the_backlog_is_known_only_if_brokers_report_it_for_each_queue(publisher: Publisher) -> None:
     told = [progress("x", 0, 5), progress("x", 1, 7), progress("x", 2, 1), progress("y", 0, None)]
     warehouse = publish(publisher, EFFECTIVE, told)
 
@@ -171,7 +173,7 @@ COMPARISON = """
     FROM strategy_comparison ORDER BY strategy"""
 
 
-def test_another_strategy_stands_beside_the_one_in_effect_with_what_it_would_move(
+def test_another_strategy_is_compared_with_the_effective_one_with_its_moves(
     publisher: Publisher,
 ) -> None:
     warehouse = publish(publisher, EFFECTIVE + IN_A_CIRCLE)
@@ -182,7 +184,7 @@ def test_another_strategy_stands_beside_the_one_in_effect_with_what_it_would_mov
     ]
 
 
-def test_what_cannot_be_told_of_one_topic_is_no_number_of_the_group(publisher: Publisher) -> None:
+def test_a_value_unknown_for_one_topic_is_null_for_the_group(publisher: Publisher) -> None:
     unknown = queue("z", 0, None, CIRCLE, reason="settings_missing")
     warehouse = publish(publisher, [*EFFECTIVE, queue("z", 0, "c2"), *IN_A_CIRCLE, unknown])
 
@@ -191,7 +193,7 @@ def test_what_cannot_be_told_of_one_topic_is_no_number_of_the_group(publisher: P
     assert undetermined == [False, 6, 3, None, None, None, None, None, None, None]
 
 
-def test_moves_are_not_told_where_nobody_knows_who_owns_what_now(publisher: Publisher) -> None:
+def test_moves_are_null_if_current_owners_are_unknown(publisher: Publisher) -> None:
     unknown = queue("z", 0, None, reason="member_strategy_unknown")
     warehouse = publish(publisher, [*EFFECTIVE, unknown, *IN_A_CIRCLE, queue("z", 0, "c2", CIRCLE)])
 

@@ -1,4 +1,4 @@
-"""Maintenance removes what nobody uses, and nothing that a reader, a rollback or a computation needs."""
+"""Maintenance removes unreferenced files, and nothing that a reader, a rollback or a computation needs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def done(tidied: Iterable[MaintenanceAction], what: str) -> int:
     return sum(each.file_count for each in tidied if each.what == what)
 
 
-def test_a_dry_run_names_it_all_and_touches_nothing(warehouse: Warehouse) -> None:
+def test_a_dry_run_names_everything_and_changes_nothing(warehouse: Warehouse) -> None:
     before = times(warehouse)
 
     told = maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=False)
@@ -91,7 +91,7 @@ def test_a_dry_run_names_it_all_and_touches_nothing(warehouse: Warehouse) -> Non
     assert times(warehouse) == before
 
 
-def test_what_is_published_stays_even_if_the_clock_is_a_century_ahead(warehouse: Warehouse) -> None:
+def test_published_files_are_kept_even_if_the_clock_is_a_century_ahead(warehouse: Warehouse) -> None:
     before = contents(warehouse)
 
     told = maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True)
@@ -113,7 +113,7 @@ def test_a_rollback_is_possible_for_as_long_as_the_settings_say(warehouse: Wareh
     assert asked(warehouse, "SELECT client_id FROM queue_assignment ORDER BY 1") == [("c1",), ("c3",)]
 
 
-def test_what_a_killed_publisher_left_goes_and_is_never_seen(warehouse: Warehouse) -> None:
+def test_files_of_a_killed_publisher_are_removed_and_never_visible(warehouse: Warehouse) -> None:
     before = contents(warehouse)
     place = warehouse.published(QUEUE_ASSIGNMENT)
     write_deltalake(place, DeltaTable(place).to_pyarrow_table().slice(0, 1), mode="append")
@@ -144,7 +144,7 @@ def test_a_day_in_many_files_becomes_one_and_readers_see_the_same(warehouse: War
     assert maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True) == []
 
 
-def test_publishers_have_their_turn_while_a_table_is_looked_at(
+def test_publishers_can_write_while_a_table_is_inspected(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = Path(warehouse.root, ".publishing")

@@ -1,4 +1,4 @@
-"""Pages of days: replaced as a whole, and read by names that lead nowhere else."""
+"""Day pages: replaced as a whole, and read only by names that stay inside their folder."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_page_that_cannot_be_written_leaves_no_first_page_until_the_next_gate(
     assert pages_of(warehouse) == {"index.html": "two", "suites/a.html": "a2", "suites/b.html": "b2"}
 
 
-def test_the_newest_days_are_listed_first_with_what_they_have(warehouse: Warehouse, tmp_path: Path) -> None:
+def test_the_newest_days_are_listed_first_with_their_pages(warehouse: Warehouse, tmp_path: Path) -> None:
     write_data_docs(warehouse, CLUSTER, MONDAY, made(tmp_path / "1", {"index.html": "<title>Passed"}))
     write_report(warehouse, CLUSTER, TUESDAY, "the report")
     made(Path(warehouse.data_docs), {"no cluster.html": "", "c/no day/index.html": ""})
@@ -116,7 +116,7 @@ def test_a_warehouse_without_pages_has_no_days(warehouse: Warehouse) -> None:
         f"{DAY}/{'x/' * 600}x.html",
     ],
 )
-def test_a_name_of_no_page_reads_nothing(warehouse: Warehouse, tmp_path: Path, name: str) -> None:
+def test_an_invalid_page_name_reads_nothing(warehouse: Warehouse, tmp_path: Path, name: str) -> None:
     write_data_docs(warehouse, CLUSTER, MONDAY, made(tmp_path / "1", {"index.html": ""}))
     day = made(Path(warehouse.pages(CLUSTER, MONDAY)), {"suites.html/a.html": ""})
     made(Path(warehouse.root), {"secret.html": "secret"})

@@ -1,4 +1,4 @@
-"""A judged day is published whole or not at all, and a second time changes nothing."""
+"""An evaluated day is published completely or not at all, and publishing it again changes nothing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def published_days(warehouse: Warehouse) -> list[tuple[str, str, int]]:
     )
 
 
-def test_a_published_day_is_what_was_staged(whole_warehouse: Warehouse) -> None:
+def test_a_published_day_equals_the_staged_day(whole_warehouse: Warehouse) -> None:
     stage_day(
         whole_warehouse, queue_assignment=owners("c1", "c2"), assignment_fairness=[{"jain_index": 0.1 + 0.2}]
     )
@@ -96,7 +96,7 @@ def test_the_publication_names_every_table_with_its_version_and_count(whole_ware
     }
 
 
-def test_published_tables_are_partitioned_and_say_what_their_columns_mean(whole_warehouse: Warehouse) -> None:
+def test_published_tables_are_partitioned_and_have_column_comments(whole_warehouse: Warehouse) -> None:
     stage_day(whole_warehouse, queue_assignment=owners("c1"))
     publish(whole_warehouse, "shop", MONDAY)
 
@@ -151,7 +151,7 @@ def test_only_the_table_that_changed_is_written(warehouse: Warehouse, changed: l
     assert asked(warehouse, "SELECT count(*) FROM queue_assignment") == [(len(changed),)]
 
 
-def test_null_and_the_text_of_nothing_are_different_rows(warehouse: Warehouse) -> None:
+def test_null_and_an_empty_text_are_different_rows(warehouse: Warehouse) -> None:
     stage_day(warehouse, queue_assignment=[{**owners("c1")[0], "client_id": None}])
     publish(warehouse, "shop", MONDAY)
 
@@ -160,7 +160,7 @@ def test_null_and_the_text_of_nothing_are_different_rows(warehouse: Warehouse) -
     assert publish(warehouse, "shop", MONDAY).changed_tables == ("gold.queue_assignment",)
 
 
-def test_a_day_replaces_exactly_itself(warehouse: Warehouse) -> None:
+def test_a_day_replaces_only_itself(warehouse: Warehouse) -> None:
     for cluster, ds in (("shop", MONDAY), ("shop", TUESDAY), ("pay", MONDAY)):
         stage_day(warehouse, ds, cluster, queue_assignment=owners("c1", "c2"))
         publish(warehouse, cluster, ds)
@@ -185,7 +185,7 @@ def test_a_day_that_lost_all_rows_of_a_table_has_none(warehouse: Warehouse) -> N
     assert asked(warehouse, ASSIGNMENTS) == []
 
 
-def test_the_same_rows_by_new_code_are_a_new_publication_and_no_new_rows(warehouse: Warehouse) -> None:
+def test_the_same_rows_of_new_code_are_a_new_publication_without_new_rows(warehouse: Warehouse) -> None:
     stage_day(warehouse, queue_assignment=owners("c1"))
     publish(warehouse, "shop", MONDAY)
 
@@ -230,7 +230,7 @@ def _refused(warehouse: Warehouse) -> None:
         (_refused, "The gate refused the stage at {day}/only: see quarantine.gate_result."),
     ],
 )
-def test_only_a_whole_stage_that_the_gate_accepted_is_published(
+def test_only_a_complete_stage_that_the_gate_accepted_is_published(
     warehouse: Warehouse, prepare: Callable[[Warehouse], None], sentence: str
 ) -> None:
     stage_day(warehouse, TUESDAY, queue_assignment=owners("c1"))
@@ -267,7 +267,7 @@ def publish_and_die(
             publish(warehouse, "shop", ds)
 
 
-def test_another_writer_who_ignores_the_lock_is_noticed_before_readers_see_the_day(
+def test_another_writer_that_ignores_the_lock_is_detected_before_readers_see_the_day(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage_day(warehouse, MONDAY, queue_assignment=owners("c1", "c2"))
@@ -293,7 +293,7 @@ def test_another_writer_who_ignores_the_lock_is_noticed_before_readers_see_the_d
 
 
 @pytest.mark.parametrize("writes_before", [1, 2, len(FEW_TABLES)])
-def test_of_a_first_publication_that_was_killed_nothing_is_ever_seen(
+def test_a_killed_first_publication_is_never_visible(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, writes_before: int
 ) -> None:
     stage_day(warehouse, MONDAY, queue_assignment=owners("c1", "c2"))
@@ -309,7 +309,7 @@ def test_of_a_first_publication_that_was_killed_nothing_is_ever_seen(
 
 # A table a write: only those that changed are written, so the first is queue_assignment and the second gate_result.
 @pytest.mark.parametrize("writes_before", [1, 2])
-def test_readers_see_the_old_day_whole_after_a_publisher_was_killed(
+def test_readers_see_the_complete_old_day_after_a_publisher_was_killed(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, writes_before: int
 ) -> None:
     stage_day(warehouse, MONDAY, queue_assignment=owners("c1", "c2"))
@@ -333,7 +333,7 @@ def test_readers_see_the_old_day_whole_after_a_publisher_was_killed(
     assert asked(warehouse, "SELECT DISTINCT run_id FROM gate_result WHERE ds = '2026-11-16'") == [("run-2",)]
 
 
-def test_what_was_undone_once_is_not_undone_again(
+def test_restored_tables_are_not_restored_again(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage_day(warehouse, MONDAY, queue_assignment=owners("c1"))
@@ -378,7 +378,7 @@ publish.publish(Warehouse({whole_warehouse.root!r}), "shop", date(2026, 11, 16))
     assert asked(whole_warehouse, ASSIGNMENTS) == [("2026-11-16", 0, "c9")]
 
 
-def test_publishers_of_one_warehouse_go_one_after_the_other(
+def test_publishers_of_one_warehouse_are_serialized(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     days = [date(2026, 11, day) for day in (16, 17, 18, 19)]
@@ -438,7 +438,7 @@ def test_refused_results_are_kept_apart_until_the_day_is_published(warehouse: Wa
     assert asked(warehouse, "SELECT run_id FROM gate_result") == [("run-1",)]
 
 
-def test_a_second_refusal_takes_the_place_of_the_first(warehouse: Warehouse) -> None:
+def test_a_second_refusal_replaces_the_first(warehouse: Warehouse) -> None:
     quarantine(warehouse, "shop", MONDAY, [result("a", is_success=False), result("b")])
     quarantine(warehouse, "shop", MONDAY, [result("a", run_id="run-2")])
 
@@ -481,7 +481,9 @@ def published_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_any_clusters_name_is_only_a_name(published_once: Warehouse, warehouse: Warehouse, name: str) -> None:
+def test_any_cluster_name_can_be_published(
+    published_once: Warehouse, warehouse: Warehouse, name: str
+) -> None:
     shutil.copytree(published_once.root, warehouse.root)
     for client_id in ("c2", "c3"):
         stage_day(warehouse, cluster=name, queue_assignment=owners(client_id))
@@ -503,13 +505,13 @@ def test_any_clusters_name_is_only_a_name(published_once: Warehouse, warehouse: 
 
 
 @pytest.mark.parametrize("name", ["..", "."])
-def test_a_name_that_is_a_way_up_stays_in_the_stage(warehouse: Warehouse, name: str) -> None:
+def test_a_cluster_name_cannot_escape_the_staging_area(warehouse: Warehouse, name: str) -> None:
     root = Path(warehouse.attempts(name, MONDAY))
 
     assert root.resolve().parent.parent == Path(warehouse.root) / "staging"
 
 
-def test_the_tables_that_are_written_are_the_ones_that_are_promised() -> None:
+def test_the_written_tables_are_the_documented_ones() -> None:
     assert {*PUBLISHED_TABLES, PUBLICATION} == set(ALL_TABLES)
     assert PUBLISHED_TABLES[-1] is GATE_RESULT
     assert QUEUE_ASSIGNMENT in PUBLISHED_TABLES

@@ -1,4 +1,4 @@
-"""Faults planted in a staged day are refused by the gate, by name, and what was published stays as it was."""
+"""Faults injected into a staged day are refused and named by the gate, and published rows do not change."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ FAULTS = {
 """What refuses the day above, and what it has to name."""
 
 
-def test_planted_faults_are_refused_each_by_name_and_leave_what_was_published(
+def test_injected_faults_are_refused_by_name_and_published_rows_do_not_change(
     spark: SparkSession, published: Day, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     day = published
@@ -135,7 +135,7 @@ def test_planted_faults_are_refused_each_by_name_and_leave_what_was_published(
     assert asked(day.warehouse, "SELECT count(*) FROM quarantine.gate_result") == [(0,)]
 
 
-def test_what_the_gate_did_not_measure_is_a_refusal(published: Day, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_metric_refuses_the_day(published: Day, monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect of the gate that loses a number."""
     measure = gate_input.measure
     monkeypatch.setattr(

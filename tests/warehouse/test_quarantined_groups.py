@@ -1,4 +1,4 @@
-"""A day that is accepted without some groups: none of their rows is published, all else is, and they are listed."""
+"""A day that is accepted without some groups: their rows are not published, all others are, and the groups are listed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def groups_in(warehouse: Warehouse, table: str, ds: date = MONDAY) -> list[str |
     return [group for of_day, group in published if of_day == ds]
 
 
-def test_no_row_of_a_group_that_is_left_out_is_published_and_every_other_is(warehouse: Warehouse) -> None:
+def test_rows_of_a_quarantined_group_are_not_published_and_all_others_are(warehouse: Warehouse) -> None:
     publish_day(warehouse, MONDAY, "a", HOSTILE, "g", excluded_groups=(HOSTILE,))
 
     for table in ("group_presence", "queue_assignment"):
@@ -103,7 +103,7 @@ def test_no_row_of_a_group_that_is_left_out_is_published_and_every_other_is(ware
     assert all(line.is_as_published for line in fingerprint(warehouse.root, "shop"))
 
 
-def test_every_table_with_a_group_is_filtered_but_the_record_of_what_landed() -> None:
+def test_every_table_with_a_group_is_filtered_except_the_record_of_landed_files() -> None:
     with_groups = {
         table
         for table in commits.PUBLISHED_TABLES
@@ -112,7 +112,7 @@ def test_every_table_with_a_group_is_filtered_but_the_record_of_what_landed() ->
     assert with_groups - set(TABLES_OF_GROUPS) == {EXPORT_RECORD, QUARANTINED_GROUP}
 
 
-def test_a_day_that_is_whole_lists_nobody_and_has_the_table(warehouse: Warehouse) -> None:
+def test_a_complete_day_has_an_empty_quarantine_table(warehouse: Warehouse) -> None:
     publish_day(warehouse, MONDAY, "a")
 
     assert groups_in(warehouse, "quarantined_group") == []
@@ -129,7 +129,7 @@ def test_the_same_day_again_changes_nothing(warehouse: Warehouse) -> None:
     assert publish(warehouse, "shop", MONDAY).changed_tables == ()
 
 
-def test_a_repaired_day_is_whole_again_and_a_rollback_returns_to_the_one_without(
+def test_a_repaired_day_is_complete_and_a_rollback_restores_the_quarantined_one(
     warehouse: Warehouse,
 ) -> None:
     publish_day(warehouse, MONDAY, "a", "g", excluded_groups=("g",))
@@ -172,7 +172,7 @@ def odd(warehouse: Warehouse, excluded_groups: tuple[str, ...] = ()) -> dict[str
 MANY = tuple(f"g{number:03}" for number in range(150))
 
 
-def test_a_group_that_is_left_out_today_has_not_vanished(warehouse: Warehouse) -> None:
+def test_a_group_quarantined_today_is_not_reported_as_vanished(warehouse: Warehouse) -> None:
     publish_day(warehouse, MONDAY, "a", *MANY)
     stage_day(warehouse, TUESDAY, **rows("a", *MANY))
 
@@ -182,7 +182,7 @@ def test_a_group_that_is_left_out_today_has_not_vanished(warehouse: Warehouse) -
     assert "group g000" in odd(warehouse)["group_presence.groups_still_there"]
 
 
-def test_groups_that_were_left_out_yesterday_are_no_jump_in_rows(warehouse: Warehouse) -> None:
+def test_groups_quarantined_yesterday_cause_no_row_count_jump(warehouse: Warehouse) -> None:
     publish_day(warehouse, MONDAY, "a", *MANY, excluded_groups=MANY)
     stage_day(warehouse, TUESDAY, **rows("a", *MANY))
     assert odd(warehouse) == {}
@@ -213,7 +213,7 @@ def test_a_day_without_the_group_is_a_gap_of_that_group_alone(warehouse: Warehou
     ]
 
 
-def test_a_group_that_was_left_out_from_the_first_day_begins_where_it_is_first_seen(
+def test_a_group_quarantined_from_the_first_day_begins_on_its_first_published_day(
     warehouse: Warehouse,
 ) -> None:
     publish_day(warehouse, MONDAY, "a", "g", excluded_groups=("g",))
@@ -223,7 +223,7 @@ def test_a_group_that_was_left_out_from_the_first_day_begins_where_it_is_first_s
 
 
 @pytest.mark.parametrize("left_out_on", [MONDAY, TUESDAY])
-def test_nothing_changed_hands_between_a_day_with_a_group_and_one_without(
+def test_no_owner_change_is_reported_between_a_day_with_a_group_and_one_without(
     warehouse: Warehouse, left_out_on: date
 ) -> None:
     for ds in (MONDAY, TUESDAY):
@@ -232,7 +232,7 @@ def test_nothing_changed_hands_between_a_day_with_a_group_and_one_without(
     assert asked(warehouse, WHAT_CHANGED) == []
 
 
-def test_the_next_day_is_out_of_date_when_a_group_is_left_out_of_its_earlier_day(
+def test_the_next_day_is_out_of_date_when_a_group_is_quarantined_on_its_baseline_day(
     warehouse: Warehouse,
 ) -> None:
     publish_day(warehouse, MONDAY, "a", "g")

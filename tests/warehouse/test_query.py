@@ -1,4 +1,4 @@
-"""What a reader of the published tables can ask and see."""
+"""Queries of the published tables, and what they show."""
 
 from __future__ import annotations
 
@@ -100,9 +100,7 @@ class TestConsistentSnapshot:
 
         assert (before, ask(publisher.root, "SELECT client_id FROM finding")) == ([("old",)], [("new",)])
 
-    def test_a_late_publication_that_names_an_old_version_takes_nothing_back(
-        self, publisher: Publisher
-    ) -> None:
+    def test_a_late_publication_that_names_an_old_version_hides_nothing(self, publisher: Publisher) -> None:
         early = publisher.write("shop-prod", "2026-11-17", "finding", [finding("a")])
         publisher.publish("pay-prod", "2026-11-17", finding=[finding("b")])
         named = {"table_name": "gold.finding", "delta_version": early, "row_count": 1, "content_hash": ""}
@@ -110,7 +108,7 @@ class TestConsistentSnapshot:
 
         assert ask(publisher.root, "SELECT client_id FROM finding ORDER BY ALL") == [("a",), ("b",)]
 
-    def test_the_version_is_found_however_many_publications_came_since(self, publisher: Publisher) -> None:
+    def test_the_version_is_found_after_any_number_of_later_publications(self, publisher: Publisher) -> None:
         publisher.publish("shop-prod", "2026-01-01", broker=[{"broker_name": "a"}], finding=[])
         publisher.write("shop-prod", "2026-01-02", "broker", [{"broker_name": "half"}])
         for day in range(1, 36):
@@ -133,7 +131,7 @@ class TestConsistentSnapshot:
         assert ask(publisher.root, "SELECT expectation_id FROM quarantine.gate_result") == [("e",)]
         assert ask(publisher.root, "SELECT * FROM gate_result") == []
 
-    def test_where_no_warehouse_is_it_says_what_to_do_and_makes_none(self, tmp_path: Path) -> None:
+    def test_without_a_warehouse_the_error_says_what_to_do_and_none_is_created(self, tmp_path: Path) -> None:
         with pytest.raises(QueryError, match=r"no warehouse at .*/none: .*`make run`.*`ledger run") as raised:
             ask(f"{tmp_path}/none", "SELECT 1")
 
@@ -154,7 +152,7 @@ class TestConsistentSnapshot:
 
 
 class TestDays:
-    def test_latest_and_previous_are_each_clusters_own(self, shop_warehouse: str) -> None:
+    def test_latest_and_previous_are_separate_for_each_cluster(self, shop_warehouse: str) -> None:
         days = "SELECT DISTINCT cluster, ds FROM {}.queue_assignment ORDER BY ALL"
 
         assert ask(shop_warehouse, days.format("latest")) == [
@@ -163,7 +161,7 @@ class TestDays:
         ]
         assert ask(shop_warehouse, days.format("previous")) == [("shop-prod", date(2026, 11, 17))]
 
-    def test_a_view_in_latest_is_made_of_the_tables_in_latest(self, shop_warehouse: str) -> None:
+    def test_a_view_in_latest_reads_the_tables_in_latest(self, shop_warehouse: str) -> None:
         days = "SELECT DISTINCT ds FROM {}.queue_ownership WHERE cluster = 'shop-prod' ORDER BY ds"
 
         assert ask(shop_warehouse, days.format("gold")) == [(date(2026, 11, 17),), (date(2026, 11, 18),)]
@@ -196,7 +194,7 @@ class TestDays:
             ask(publisher.root, "SELECT client_id FROM finding")
         assert "\n" not in str(raised.value)
 
-    def test_a_clusters_name_may_hold_what_a_path_may_not(self, publisher: Publisher) -> None:
+    def test_a_cluster_name_may_contain_characters_that_a_path_may_not(self, publisher: Publisher) -> None:
         publisher.publish("pay/eu =1%", "2026-11-17", finding=[finding("a")])
 
         assert ask(publisher.root, "SELECT cluster, client_id FROM finding WHERE cluster = 'pay/eu =1%'") == [
@@ -230,7 +228,7 @@ class TestReadOnly:
             "-- a comment first\nSELECT 1",
         ],
     )
-    def test_statements_that_read_are_answered(self, text: str, shop_warehouse: str) -> None:
+    def test_read_only_statements_are_answered(self, text: str, shop_warehouse: str) -> None:
         assert ask(shop_warehouse, text)
 
     @pytest.mark.parametrize(
@@ -254,7 +252,7 @@ class TestReadOnly:
             ("BEGIN", "TRANSACTION"),
         ],
     )
-    def test_statements_that_do_not_are_refused_by_their_kind(
+    def test_other_statements_are_refused_with_their_kind(
         self, text: str, kind: str, shop_warehouse: str
     ) -> None:
         with pytest.raises(
@@ -293,7 +291,7 @@ class TestReadOnly:
         assert list(tmp_path.iterdir()) == []
         assert sorted(Path(shop_warehouse).rglob("*")) == before
 
-    def test_a_python_variable_is_no_table(self, shop_warehouse: str) -> None:
+    def test_a_python_variable_is_not_a_table(self, shop_warehouse: str) -> None:
         frame = pa.table({"secret": ["word"]})
 
         with pytest.raises(QueryError, match="There is no table frame"):
@@ -312,13 +310,15 @@ class TestErrors:
             ("SELECT $1", "parameter"),
         ],
     )
-    def test_a_bad_query_is_told_in_one_line(self, text: str, sentence: str, shop_warehouse: str) -> None:
+    def test_an_invalid_query_is_reported_in_one_line(
+        self, text: str, sentence: str, shop_warehouse: str
+    ) -> None:
         with pytest.raises(QueryError, match=sentence) as raised:
             ask(shop_warehouse, text)
 
         assert "\n" not in str(raised.value)
 
-    def test_an_error_after_the_first_rows_is_told_too(self, shop_warehouse: str) -> None:
+    def test_an_error_after_the_first_rows_is_reported_too(self, shop_warehouse: str) -> None:
         # Rows so wide that what the engine computes ahead of its reader ends long before the error.
         text = (
             "SELECT CASE WHEN range = 200000 THEN error('late') ELSE repeat('x', 1000) END FROM range(200001)"
@@ -391,7 +391,7 @@ def test_groups_of_a_day_show_their_rows_those_of_their_topics_and_every_finding
         assert tables.rows(of_findings) == [{"number": 6}]
 
 
-def test_groups_of_a_file_that_is_cut_are_refused_by_its_name(publisher: Publisher) -> None:
+def test_groups_of_a_truncated_file_are_refused_and_the_file_is_named(publisher: Publisher) -> None:
     publisher.publish(
         "shop",
         "2026-11-16",

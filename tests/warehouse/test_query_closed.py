@@ -1,4 +1,4 @@
-"""What a query cannot do, whoever wrote it: read, write, load, change or use up anything but the published tables."""
+"""The query sandbox: a query cannot read, write, load, change or exhaust anything but the published tables."""
 
 from __future__ import annotations
 
@@ -168,7 +168,9 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Surrounding
 
 
 @pytest.mark.parametrize("text", list(chain.from_iterable(WAYS_OUT.values())))
-def test_a_query_finds_no_way_out(text: str, shop_warehouse: str, surroundings: Surroundings) -> None:
+def test_a_query_cannot_escape_the_sandbox(
+    text: str, shop_warehouse: str, surroundings: Surroundings
+) -> None:
     # The comment names a table: with a text that names none all are opened, which takes longer than every query here.
     asked = f"{surroundings.fill_in(text)} -- finding"
     with pytest.raises(QueryError) as raised, query(shop_warehouse, asked) as result:
@@ -192,7 +194,7 @@ def test_a_statement_that_does_not_read_is_refused(
 
 
 def test_no_function_of_duckdb_reads_a_file_or_the_environment(surroundings: Surroundings) -> None:
-    """Whatever functions a release of duckdb brings: each is called with paths, and what it gives is looked through."""
+    """Call every function of the installed duckdb with paths and search its results."""
     calls = [
         f"{'FROM' if kind.startswith('table') else 'SELECT'} {name}({arguments})"
         for kind, name in _functions()
@@ -258,7 +260,7 @@ def test_a_query_that_is_in_time_is_answered(shop_warehouse: str) -> None:
 @pytest.mark.parametrize(
     "value", ["TIMESTAMP '290000-01-01'", "'infinity'::DATE", "DATE '200000-01-01'", "[TIMESTAMP 'infinity']"]
 )
-def test_a_value_beyond_pythons_calendar_is_told_in_a_sentence(value: str, shop_warehouse: str) -> None:
+def test_a_value_beyond_pythons_calendar_is_reported_in_one_sentence(value: str, shop_warehouse: str) -> None:
     with (
         pytest.raises(QueryError, match="cast it to VARCHAR"),
         query(shop_warehouse, f"SELECT {value}") as result,

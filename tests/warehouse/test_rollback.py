@@ -1,4 +1,4 @@
-"""A day returns to what was published before, in all tables at once, or stays as it is."""
+"""A rollback restores the previous publication of a day in all tables at once, or changes nothing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def contents(warehouse: Warehouse) -> set[Any]:
     return set(fingerprint(warehouse.root, "shop"))
 
 
-def test_a_day_is_again_what_it_was_in_every_table(warehouse: Warehouse) -> None:
+def test_a_day_is_restored_in_every_table(warehouse: Warehouse) -> None:
     publish_run(warehouse, "run-1")
     publish_run(warehouse, "run-1", TUESDAY)
     publish_run(warehouse, "run-1", MONDAY, "pay")
@@ -82,7 +82,7 @@ def test_a_day_is_again_what_it_was_in_every_table(warehouse: Warehouse) -> None
     assert set(done.row_counts) == {table.qualified_name for table in FEW_TABLES}
 
 
-def test_the_publication_says_what_was_taken_back_and_where_it_still_is(warehouse: Warehouse) -> None:
+def test_the_publication_records_what_was_rolled_back_and_its_version(warehouse: Warehouse) -> None:
     publish_run(warehouse, "run-1")
     publish_run(warehouse, "run-2")
 
@@ -110,7 +110,7 @@ def test_each_further_rollback_goes_one_publication_further_back(warehouse: Ware
     assert published_state(warehouse) == before
 
 
-def test_a_run_after_a_rollback_publishes_again_and_is_taken_back_to_it(warehouse: Warehouse) -> None:
+def test_a_run_after_a_rollback_publishes_again_and_can_be_rolled_back(warehouse: Warehouse) -> None:
     for run_id in ("run-1", "run-2"):
         publish_run(warehouse, run_id)
     rollback(warehouse, "shop", MONDAY, is_applied=True)
@@ -123,7 +123,7 @@ def test_a_run_after_a_rollback_publishes_again_and_is_taken_back_to_it(warehous
     assert runs_seen(warehouse) == ["run-1"]
 
 
-def test_a_run_that_computes_what_was_restored_leaves_nothing_to_take_back(warehouse: Warehouse) -> None:
+def test_a_run_that_computes_the_restored_rows_leaves_nothing_to_roll_back(warehouse: Warehouse) -> None:
     for run_id in ("run-1", "run-2"):
         publish_run(warehouse, run_id)
     rollback(warehouse, "shop", MONDAY, is_applied=True)
@@ -135,7 +135,7 @@ def test_a_run_that_computes_what_was_restored_leaves_nothing_to_take_back(wareh
         rollback(warehouse, "shop", MONDAY, is_applied=True)
 
 
-def test_a_plain_rerun_is_no_publication_to_return_to(warehouse: Warehouse) -> None:
+def test_an_unchanged_rerun_is_no_rollback_target(warehouse: Warehouse) -> None:
     for run_id in ("run-1", "run-2", "run-2"):
         publish_run(warehouse, run_id)
 
@@ -144,7 +144,7 @@ def test_a_plain_rerun_is_no_publication_to_return_to(warehouse: Warehouse) -> N
     assert runs_seen(warehouse) == ["run-1"]
 
 
-def test_a_dry_run_says_the_same_and_changes_nothing(
+def test_a_dry_run_prints_the_same_and_changes_nothing(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     publish_run(warehouse, "run-1")
@@ -166,7 +166,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(
 
 
 @pytest.mark.parametrize("table", [QUEUE_ASSIGNMENT, GATE_RESULT, PUBLICATION], ids=lambda table: table.name)
-def test_a_day_whose_earlier_files_were_removed_stays_as_it_is(warehouse: Warehouse, table: Any) -> None:
+def test_a_day_whose_earlier_files_were_removed_is_unchanged(warehouse: Warehouse, table: Any) -> None:
     publish_run(warehouse, "run-1")
     publish_run(warehouse, "run-2")
     DeltaTable(warehouse.published(table)).vacuum(
@@ -181,7 +181,7 @@ def test_a_day_whose_earlier_files_were_removed_stays_as_it_is(warehouse: Wareho
     assert runs_seen(warehouse) == ["run-2"]
 
 
-def test_a_day_that_is_not_published_has_nothing_to_return_to(warehouse: Warehouse) -> None:
+def test_an_unpublished_day_cannot_be_rolled_back(warehouse: Warehouse) -> None:
     with pytest.raises(RollbackError, match=r"^shop 2026-11-16 is not published in "):
         rollback(warehouse, "shop", MONDAY, is_applied=True)
 
@@ -191,7 +191,7 @@ class _KilledError(Exception):
 
 
 @pytest.mark.parametrize("writes_before", range(len(FEW_TABLES) + 1))
-def test_readers_see_the_day_whole_when_a_rollback_is_killed(
+def test_readers_see_the_complete_day_when_a_rollback_is_killed(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, writes_before: int
 ) -> None:
     publish_run(warehouse, "run-1")

@@ -1,4 +1,4 @@
-"""Staged files become files of the published tables: no row is copied, and readers of every kind see the same rows."""
+"""Staged files become files of the published tables: no row is copied, and all readers see the same rows."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_another_computation_of_a_day_replaces_its_files_alone(warehouse: Wareho
     assert published_files(warehouse, ds=TUESDAY) == of_tuesday
 
 
-def test_a_day_whose_rows_are_gone_loses_its_files(warehouse: Warehouse) -> None:
+def test_the_files_of_a_day_without_rows_are_removed(warehouse: Warehouse) -> None:
     stage_day(warehouse, MONDAY, queue_assignment=owners("c1"))
     publish(warehouse, "shop", MONDAY)
     stage_day(warehouse, MONDAY, run_id="again", attempt="again")
@@ -121,7 +121,7 @@ def test_where_files_cannot_be_linked_they_are_copied(
     assert not published_files(warehouse)[0].samefile(staged_file(warehouse))
 
 
-def test_files_of_other_types_are_written_in_those_of_the_table(warehouse: Warehouse) -> None:
+def test_files_with_other_column_types_are_rewritten_in_the_types_of_the_table(warehouse: Warehouse) -> None:
     stage_day(warehouse, MONDAY, verdict=None, queue_assignment=owners("c1"))
     file = staged_file(warehouse)
     rows = pq.read_table(file)
@@ -205,7 +205,7 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS, rows_per_group=st.integers(1, 12))
-def test_statistics_of_a_file_are_true(rows: list[dict[str, Any]], rows_per_group: int) -> None:
+def test_statistics_of_a_file_are_correct(rows: list[dict[str, Any]], rows_per_group: int) -> None:
     schema = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink, row_group_size=rows_per_group)

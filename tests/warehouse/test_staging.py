@@ -1,4 +1,4 @@
-"""Computations of one day keep out of one another's way, and only a judged one of the newest input is taken."""
+"""Computations of one day do not affect each other, and only an evaluated one of the newest input is published."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def attempts(warehouse: Warehouse) -> set[str]:
     return {path.name for path in Path(warehouse.attempts("shop", MONDAY)).iterdir() if path.is_dir()}
 
 
-def test_two_computations_of_a_day_have_a_folder_each(warehouse: Warehouse) -> None:
+def test_two_computations_of_a_day_have_separate_folders(warehouse: Warehouse) -> None:
     with attempt(warehouse, "shop", MONDAY) as one, attempt(warehouse, "shop", MONDAY) as other:
         assert one.root != other.root
         assert attempts(warehouse) == {one.attempt, other.attempt}
 
 
-def test_until_all_is_written_the_newest_is_the_one_before(warehouse: Warehouse) -> None:
+def test_an_incomplete_computation_is_not_the_newest(warehouse: Warehouse) -> None:
     stage_day(warehouse, attempt="before")
     with attempt(warehouse, "shop", MONDAY):
         assert newest_stage(warehouse, "shop", MONDAY).attempt == "before"
 
 
-def test_a_late_computation_of_the_same_input_does_not_hold_up_the_judged_one(warehouse: Warehouse) -> None:
+def test_a_late_computation_of_the_same_input_does_not_block_the_evaluated_one(warehouse: Warehouse) -> None:
     stage_day(warehouse, attempt="judged", run_id="same")
     stage_day(warehouse, attempt="late", run_id="same", verdict=None)
 
@@ -70,7 +70,7 @@ def test_a_refusal_of_the_newest_is_not_forgotten_for_an_older_approval(warehous
         accepted_stage(warehouse, "shop", MONDAY)
 
 
-def test_what_is_superseded_goes_and_what_is_judged_newest_or_being_written_stays(
+def test_superseded_stages_are_removed_and_newest_evaluated_or_unfinished_ones_are_kept(
     warehouse: Warehouse,
 ) -> None:
     stage_day(warehouse, attempt="old")
@@ -88,7 +88,7 @@ def _compute_until_killed(root: str, started: Connection) -> None:
         signal.pause()
 
 
-def test_the_next_computation_removes_what_a_killed_one_left_and_nothing_that_lives(
+def test_the_next_computation_removes_files_of_killed_computations_only(
     warehouse: Warehouse,
 ) -> None:
     here, there = multiprocessing.Pipe()

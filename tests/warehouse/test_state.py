@@ -1,4 +1,4 @@
-"""What readers see is recorded in the log of `publication`, so that no publication depends on the ones before it."""
+"""The visible state is recorded in the log of `publication`, so that no publication depends on earlier ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_each_publication_records_the_versions_of_all_tables(warehouse: Warehous
     assert state(warehouse).versions == versions(warehouse)
 
 
-def test_a_table_that_the_day_has_no_rows_in_is_neither_written_nor_opened(
+def test_a_table_without_rows_of_the_day_is_neither_written_nor_opened(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
     before = versions(warehouse)[BROKER.qualified_name]
@@ -127,7 +127,7 @@ def test_the_state_of_an_older_release_is_read_from_its_rows_and_recorded_by_the
     assert [row for row in asked(older, OWNERS) if row[0] != "other"] == before
 
 
-def test_a_day_that_a_release_without_the_record_published_is_seen_and_stays(warehouse: Warehouse) -> None:
+def test_a_day_published_by_a_release_without_the_record_is_visible_and_kept(warehouse: Warehouse) -> None:
     publish_owners(warehouse, TUESDAY, "c2")
     # As that release commits: the rows name the versions, and the log records nothing.
     day = DayRows("pay", MONDAY)
@@ -204,7 +204,7 @@ class _KilledError(Exception):
     """Stands for the end of the process."""
 
 
-def test_what_a_killed_publisher_wrote_gets_no_checkpoint_and_is_undone(
+def test_commits_of_a_killed_publisher_get_no_checkpoint_and_are_undone(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commits, "COMMITS_PER_CHECKPOINT", 0)

@@ -1,4 +1,4 @@
-"""The gate compares a staged day with the newest earlier published one, and says which day that was."""
+"""The gate compares a staged day with its baseline and names the baseline day."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def failed(verdict: Verdict) -> dict[str, list[str]]:
     return {row["expectation_id"]: row["examples"] for row in verdict.results if row["outcome"] == "failed"}
 
 
-def test_a_day_like_the_one_before_is_like_it(monday_published: Warehouse) -> None:
+def test_a_day_that_equals_its_baseline_passes(monday_published: Warehouse) -> None:
     verdict = judged(monday_published)
 
     assert verdict.verdict == "passed"
@@ -136,7 +136,7 @@ def test_a_day_like_the_one_before_is_like_it(monday_published: Warehouse) -> No
     ],
     ids=["group", "broker", "topic", "evenness", "fewer rows", "more rows"],
 )
-def test_what_is_odd_warns_and_names_the_day_that_it_was_compared_with(
+def test_an_unusual_change_warns_and_names_the_baseline_day(
     monday_published: Warehouse, rows: dict[str, list[Row]], expectation: str, example: str
 ) -> None:
     verdict = judged(monday_published, **rows)
@@ -167,7 +167,7 @@ def test_what_is_odd_warns_and_names_the_day_that_it_was_compared_with(
         "hypothetical",
     ],
 )
-def test_what_is_not_odd_is_not_told(monday_published: Warehouse, rows: dict[str, list[Row]]) -> None:
+def test_a_usual_change_is_not_reported(monday_published: Warehouse, rows: dict[str, list[Row]]) -> None:
     assert failed(judged(monday_published, **rows)) == {}
 
 
@@ -181,7 +181,7 @@ def test_settings_can_make_a_vanished_group_block_and_move_the_limit_of_row_coun
     assert failed(judged(monday_published, settings=limits, queue_assignment=assignments(150)))
 
 
-def test_the_newest_earlier_day_is_compared_and_no_later_one(monday_published: Warehouse) -> None:
+def test_the_baseline_is_the_newest_earlier_day(monday_published: Warehouse) -> None:
     before = judged(monday_published, ds=MONDAY.replace(day=15), group_presence=[])
     after = judged(monday_published, ds=MONDAY.replace(day=30), group_presence=[])
 
@@ -189,7 +189,7 @@ def test_the_newest_earlier_day_is_compared_and_no_later_one(monday_published: W
     assert failed(after) == {"group_presence.groups_still_there": ["group it's <b>", "group orders"]}
 
 
-def test_without_an_earlier_day_nothing_is_compared_and_that_is_told(tmp_path: Path) -> None:
+def test_without_a_baseline_the_comparison_is_skipped_and_reported(tmp_path: Path) -> None:
     verdict = judged(Warehouse.at(str(tmp_path)))
 
     compared = [row for row in verdict.results if EXPECTATIONS[row["expectation_id"]].is_of_two_days]
