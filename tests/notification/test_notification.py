@@ -79,9 +79,7 @@ def test_ten_days_notify_each_finding_once_when_it_comes_and_once_when_it_goes(
     assert words(webhook.messages) == [["NEW a"], ["NEW b"], ["GONE a"], ["GONE b"], ["NEW a"]]
 
 
-def test_an_earlier_day_that_is_computed_again_notifies_nothing(
-    publisher: Publisher, webhook: WebhookServer
-) -> None:
+def test_a_recomputed_earlier_day_notifies_nothing(publisher: Publisher, webhook: WebhookServer) -> None:
     publish(publisher, 2, "a")
     notify(publisher.root, "c", Webhook(webhook.url))
     publish(publisher, 1, "z")
@@ -151,7 +149,7 @@ def test_a_cluster_whose_first_day_is_refused_is_notified(
     assert [message["refused_ds"] for message in webhook.messages] == ["2026-11-02"]
 
 
-def test_what_was_not_accepted_is_sent_again(publisher: Publisher, webhook: WebhookServer) -> None:
+def test_a_rejected_notification_is_sent_again(publisher: Publisher, webhook: WebhookServer) -> None:
     publish(publisher, 1, "a")
     webhook.status = 503
     with pytest.raises(
@@ -166,7 +164,7 @@ def test_what_was_not_accepted_is_sent_again(publisher: Publisher, webhook: Webh
     assert words(webhook.messages) == [["NEW a"]]
 
 
-def test_hostile_names_cannot_call_everybody_or_hide_text(
+def test_hostile_names_cannot_mention_everybody_or_hide_text(
     publisher: Publisher, webhook: WebhookServer
 ) -> None:
     publisher.publish("c", "2026-11-01", finding=[critical("a", consumer_group="<!channel>\x1b[8m\u202e")])
