@@ -1,1 +1,1 @@
-"""Exports and warehouse in an object store: a real server that speaks S3, on loopback, and the programs as they are."""
+"""Exports and warehouse in an object store: a real S3 server on loopback and the unchanged programs."""

@@ -1,4 +1,4 @@
-"""The store, and the programs that are told of it.
+"""The object store, and the programs configured to use it.
 
 It is a server on loopback, unless `LEDGER_TEST_STORE` names a place in another, `s3a://bucket/prefix`, which the `AWS_*` variables reach.
 """
@@ -62,7 +62,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture
 def in_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let this process, too, know the store; return its place."""
+    """Configure this process for the store; return its location."""
     for name, value in store.variables.items():
         monkeypatch.setenv(name, value)
     return store.place
@@ -70,7 +70,7 @@ def in_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(scope="session")
 def spark_conf_dir(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return Spark's settings with the jars that `store` has brought."""
+    """Return Spark's settings with the jars of `store`."""
     folder = tmp_path_factory.mktemp("conf") / "spark"
     spark_conf.write(target=folder)
     return folder

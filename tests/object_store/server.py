@@ -1,4 +1,4 @@
-"""Starting the S3 server: its packages, pinned by hash, are in an environment of their own and no part of the project's."""
+"""Start the S3 server: its packages, pinned by hash, are in a separate environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collecting into an object store: a further attempt completes what is there, and what cannot be landed is not lost."""
+"""Collecting into an object store: a retry completes the export in the store, and an export that cannot be landed is not lost."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def mute(asked: Question) -> Answer | None:
     return silence() if asked.address == _MUTE else None
 
 
-def test_a_further_attempt_completes_an_export_in_the_store(
+def test_a_retry_completes_an_export_in_the_store(
     clients: AdminClients, exports: ObjectPath, tmp_path: Path
 ) -> None:
     clients.cluster.instead = mute
@@ -87,7 +87,7 @@ def test_a_further_attempt_completes_an_export_in_the_store(
     assert not list(tmp_path.glob("ledger-export-*"))
 
 
-def test_an_attempt_that_brings_nothing_leaves_the_store_as_it_was(
+def test_an_attempt_without_new_answers_leaves_the_store_unchanged(
     clients: AdminClients, exports: ObjectPath, tmp_path: Path
 ) -> None:
     clients.cluster.instead = mute
@@ -99,7 +99,7 @@ def test_an_attempt_that_brings_nothing_leaves_the_store_as_it_was(
     assert verify(export_directory(exports, "c", _TODAY)) == before
 
 
-def test_what_cannot_be_landed_stays_sealed_where_the_message_says(
+def test_an_export_that_cannot_be_landed_is_kept_sealed_at_the_path_in_the_message(
     clients: AdminClients,
     exports: ObjectPath,
     tmp_path: Path,

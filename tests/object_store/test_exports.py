@@ -18,14 +18,14 @@ _DAY = SAMPLE / "shop-prod" / "2026-11-18"
 
 @pytest.fixture
 def landed(in_store: str, request: pytest.FixtureRequest) -> ObjectPath:
-    """Return the sample's third day, in a place of the test's own."""
+    """Return the sample's third day at a location of the test's own."""
     exports = ObjectPath.of(f"{in_store}/{request.node.name}")
     directory, _ = land(_DAY, exports)
     return directory
 
 
 @pytest.mark.parametrize("process_count", [0, 2])
-def test_a_landed_export_is_the_one_that_was_sealed(landed: ObjectPath, process_count: int) -> None:
+def test_a_landed_export_equals_the_sealed_one(landed: ObjectPath, process_count: int) -> None:
     assert verify(landed, process_count=process_count, chunk_bytes=50_000) == verify(_DAY)
 
 
@@ -41,7 +41,7 @@ def test_another_export_of_the_day_is_refused(landed: ObjectPath) -> None:
         land(_DAY, landed.parent.parent)
 
 
-def test_what_a_landing_that_was_killed_left_is_no_export_and_is_replaced(in_store: str) -> None:
+def test_the_remains_of_a_killed_landing_are_no_export_and_are_replaced(in_store: str) -> None:
     exports = ObjectPath.of(f"{in_store}/killed")
     directory = export_directory(exports, "shop-prod", load_manifest(_DAY).ds)
     (directory / "left_behind.jsonl").write(b"half")
@@ -67,17 +67,17 @@ def test_a_day_computed_from_another_export_is_out_of_date(landed: ObjectPath) -
     assert replaced_exports({manifest.ds: "0" * 64}, manifest.cluster, exports) == [manifest.ds]
 
 
-def test_a_day_that_has_not_landed_says_so(ledger: Ledger) -> None:
+def test_a_day_that_has_not_landed_is_reported(ledger: Ledger) -> None:
     options = ["--cluster=shop-prod", "--ds=2026-11-10", f"--exports={ledger.exports}"]
     assert "is not an export" in ledger("exports", "status", *options, ends_with=2)
 
 
-def test_a_uri_of_something_else_is_refused(ledger: Ledger) -> None:
+def test_a_uri_of_another_scheme_is_refused(ledger: Ledger) -> None:
     said = ledger("exports", "verify", "gs://bucket/x/2026-11-18", ends_with=2)
     assert "neither a folder nor s3a://" in said
 
 
-def test_what_needs_a_disk_says_what_to_do(ledger: Ledger) -> None:
+def test_commands_that_need_a_disk_report_what_to_do(ledger: Ledger) -> None:
     options = ["--cluster=c", "--keep-days=3", f"--exports={ledger.exports}"]
     said = ledger("exports", "prune", *options, ends_with=2)
     assert "lifecycle rules" in " ".join(said.split())

@@ -128,7 +128,7 @@ def test_airflow_serves_the_pages_of_the_store(
         assert all(key not in json.dumps(each) for each in answer.answers)
 
 
-def test_a_gate_that_is_killed_among_its_pages_leaves_no_first_page_and_the_next_gate_writes_all(
+def test_a_gate_killed_while_writing_pages_leaves_no_first_page_and_the_next_gate_writes_all(
     ledger: Ledger, warehouse: Warehouse, export: Path
 ) -> None:
     gate = ("step", "gate", *JUDGED, f"--exports={export.parents[1]}", f"--warehouse={warehouse.root}")

@@ -1,4 +1,4 @@
-"""Days computed and published in an object store: the rows of those on a disk, whoever publishes beside them."""
+"""Days computed and published in an object store have the rows of days on a disk, also with concurrent publishers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _fingerprint(ledger: Ledger, warehouse: str) -> list[str]:
     return ledger("fingerprint", "--cluster=shop-prod", f"--warehouse={warehouse}").splitlines()
 
 
-def test_the_rows_are_those_of_a_disk(ledger: Ledger, in_the_store: str, on_a_disk: str) -> None:
+def test_the_rows_equal_those_on_a_disk(ledger: Ledger, in_the_store: str, on_a_disk: str) -> None:
     assert _fingerprint(ledger, in_the_store) == _fingerprint(ledger, on_a_disk)
 
 
@@ -60,7 +60,7 @@ def test_publishing_again_changes_nothing(ledger: Ledger, in_the_store: str) -> 
     assert _fingerprint(ledger, in_the_store) == before
 
 
-def test_two_days_that_are_published_at_the_same_time_are_both_there(
+def test_two_days_published_concurrently_are_both_visible(
     ledger: Ledger, in_the_store: str, in_store: str
 ) -> None:
     new = f"{in_store}/published-at-once"
@@ -83,14 +83,14 @@ def test_two_days_that_are_published_at_the_same_time_are_both_there(
     assert _fingerprint(ledger, new) == _fingerprint(ledger, in_the_store)
 
 
-def test_it_answers_in_sql_as_one_on_a_disk(ledger: Ledger, in_the_store: str, on_a_disk: str) -> None:
+def test_sql_answers_equal_those_on_a_disk(ledger: Ledger, in_the_store: str, on_a_disk: str) -> None:
     question = "SELECT ds, kind, count(*) FROM finding GROUP BY ALL ORDER BY ALL"
     answers = [ledger("sql", f"--warehouse={place}", question) for place in (in_the_store, on_a_disk)]
     assert "2026-11-17" in answers[0]
     assert answers[0] == answers[1]
 
 
-def test_it_explains_a_group_as_one_on_a_disk(ledger: Ledger, in_the_store: str, on_a_disk: str) -> None:
+def test_explain_output_equals_that_on_a_disk(ledger: Ledger, in_the_store: str, on_a_disk: str) -> None:
     in_store, on_disk = (
         ledger("explain", "order-service", f"--warehouse={place}").replace(place, "")
         for place in (in_the_store, on_a_disk)
@@ -99,11 +99,11 @@ def test_it_explains_a_group_as_one_on_a_disk(ledger: Ledger, in_the_store: str,
     assert in_store == on_disk
 
 
-def test_maintenance_leaves_every_row(ledger: Ledger, in_the_store: str) -> None:
+def test_maintenance_keeps_every_row(ledger: Ledger, in_the_store: str) -> None:
     before = _fingerprint(ledger, in_the_store)
     ledger("maintain", "--apply", f"--warehouse={in_the_store}", f"--settings={_SETTINGS}")
     assert _fingerprint(ledger, in_the_store) == before
 
 
-def test_a_place_without_a_warehouse_says_so(ledger: Ledger) -> None:
+def test_a_location_without_a_warehouse_is_reported(ledger: Ledger) -> None:
     assert "There is no warehouse at" in ledger("summary", f"--warehouse={ledger.place}/none", ends_with=2)

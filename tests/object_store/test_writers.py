@@ -1,4 +1,4 @@
-"""What holds writers of an object store apart, and what happens when one of them is gone."""
+"""Leases of writers in an object store, also if a writer is gone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TestSeveralWriters:
     def root(self, in_store: str) -> str:
         return f"{in_store}/turns"
 
-    def test_commits_that_race_are_all_there(self, root: str) -> None:
+    def test_concurrent_commits_are_all_kept(self, root: str) -> None:
         place = f"{root}/table"
         options = storage_options(place)
         write_deltalake(place, pa.table({"writer": [-1]}), storage_options=options)
@@ -47,7 +47,7 @@ class TestSeveralWriters:
         rows = DeltaTable(place, storage_options=options).to_pyarrow_table().column("writer").to_pylist()
         assert sorted(rows) == [-1, *([0] * 5), *([1] * 5), *([2] * 5)]
 
-    def test_one_at_a_time_has_the_turn(self, root: str) -> None:
+    def test_only_one_writer_at_a_time_holds_the_lease(self, root: str) -> None:
         inside: list[int] = []
         most: list[int] = []
 
@@ -61,9 +61,7 @@ class TestSeveralWriters:
             list(pool.map(work, range(4)))
         assert most == [1] * 4
 
-    def test_a_writer_that_is_gone_is_waited_for_and_then_forgotten(
-        self, root: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_lease_of_a_lost_writer_expires(self, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lease, "_LEASE_TTL_S", 0.5)
         monkeypatch.setattr(lease, "_POLL_INTERVAL_S", 0.1)
         left_behind = ObjectPath.of(f"{root}/gone/publishing.json")
@@ -72,7 +70,7 @@ class TestSeveralWriters:
             assert b"killed" not in left_behind.open().read()
         assert not left_behind.is_file()
 
-    def test_a_writer_that_was_overtaken_writes_no_more(
+    def test_a_writer_that_lost_its_lease_stops_writing(
         self, root: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(lease, "_RENEW_INTERVAL_S", 0.05)
@@ -90,7 +88,7 @@ class TestSeveralWriters:
 
 
 @pytest.mark.parametrize("condition", ["If-None-Match", "If-Match"])
-def test_a_store_that_ignores_a_condition_is_not_written(
+def test_a_store_that_ignores_conditional_writes_is_not_written(
     condition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with object_store(tmp_path, "lake", condition) as variables:
