@@ -1,4 +1,4 @@
-"""Consumers of the real Go client, built from Go's module registry by a pinned Go of PyPI's.
+"""Consumers of the real Go client, built from Go's module registry by a pinned Go toolchain from PyPI.
 
 Belongs here: the toolchain, the build, one process of consumers. Does not belong here: which groups a test starts.
 """

@@ -1,4 +1,4 @@
-"""The Java program in `java`, compiled against each release, and the words that start a JVM of it.
+"""The Java program in `java`, compiled against each release, and the command that starts its JVM.
 
 Belongs here: class paths, compiling, JVM options. Does not belong here: what the processes are told.
 """

@@ -1,4 +1,4 @@
-"""Processes that end with the test: started in sessions of their own, watched, waited for by conditions.
+"""Processes that end with the test: started in their own sessions, monitored, and awaited by conditions.
 
 Belongs here: starting and killing, ports, waiting. Does not belong here: anything that knows RocketMQ.
 """

@@ -1,4 +1,4 @@
-"""The clusters that other tests rely on: nobody else can reach them, and nothing of them is left behind."""
+"""The clusters that other tests rely on: reachable only on loopback, and without remains after the test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ with RealCluster("5.3.3", Path(sys.argv[1]), brokers=["broker-a"]) as cluster:
 
 
 @pytest.mark.parametrize("version", each_release())
-def test_every_release_runs_on_loopback_alone_and_its_clients_say_what_they_own(
+def test_every_release_runs_only_on_loopback_and_its_clients_report_their_queues(
     version: str, tmp_path: Path
 ) -> None:
     with RealCluster(version, tmp_path) as cluster:
@@ -64,7 +64,7 @@ def test_every_release_runs_on_loopback_alone_and_its_clients_say_what_they_own(
     assert not [number for number in processes.values() if psutil.pid_exists(number)]
 
 
-def test_a_test_that_is_killed_leaves_no_process_behind_not_even_a_frozen_one(tmp_path: Path) -> None:
+def test_a_killed_test_leaves_no_process_behind_not_even_a_suspended_one(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     test = subprocess.Popen(
         [sys.executable, "-c", _TO_BE_KILLED, tmp_path / "cluster"],
