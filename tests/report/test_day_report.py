@@ -1,4 +1,4 @@
-"""The report of a day: every number is that of the SQL beside it, and the page loads and runs nothing."""
+"""The report of a day: every number equals the result of the SQL next to it, and the page loads and runs nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def shop_report(shop_warehouse: str, tmp_path_factory: pytest.TempPathFactory) -
     return report(shop_warehouse, tmp_path_factory.mktemp("report"))
 
 
-def test_every_table_of_the_page_has_the_rows_of_the_sql_beside_it(
+def test_every_table_of_the_page_has_the_rows_of_the_sql_next_to_it(
     shop_warehouse: str, shop_report: str
 ) -> None:
     page = ReportPage.of(shop_report)
@@ -78,7 +78,7 @@ def test_the_page_allows_no_script_no_request_and_one_style_sheet(shop_report: s
     assert all(link.startswith("#") for link in links)
 
 
-def test_every_link_leads_to_a_part_of_the_page(shop_report: str) -> None:
+def test_every_link_leads_to_a_section_of_the_page(shop_report: str) -> None:
     page = ReportPage.of(shop_report)
 
     ids = [tag["id"] for _, tag in page.tags if "id" in tag]
@@ -120,7 +120,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert compare_tables_with_statements(publisher.root, page) >= 1
 
 
-def test_the_words_of_an_approval_are_text(tmp_path: Path) -> None:
+def test_the_text_of_an_approval_is_escaped(tmp_path: Path) -> None:
     publisher = Publisher(tmp_path / "warehouse")
     result = {"outcome": "approved", "approved_by": HOSTILE, "approval_reason": HOSTILE}
     publisher.publish("shop", "2026-11-18", gate_result=[result], ownership_drift=[], finding=[])
@@ -153,7 +153,7 @@ def test_an_earlier_day_has_its_own_numbers(shop_warehouse: str, tmp_path: Path)
     assert "10.1.0.11@order-3" in html  # It left before the next day.
 
 
-def test_one_group_is_shown_alone_and_open(shop_warehouse: str, tmp_path: Path) -> None:
+def test_a_single_group_is_shown_expanded(shop_warehouse: str, tmp_path: Path) -> None:
     page = ReportPage.of(report(shop_warehouse, tmp_path, group="member-sync"))
 
     details = [tag for name, tag in page.tags if name == "details" and tag.get("class") == "group"]
@@ -173,7 +173,7 @@ def test_a_group_that_does_not_exist_is_refused_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_large_cluster_is_cut_to_the_worst_groups_and_says_so(tmp_path: Path) -> None:
+def test_a_large_cluster_is_limited_to_the_worst_groups_with_a_note(tmp_path: Path) -> None:
     publisher = Publisher(tmp_path / "warehouse")
     owners = [f"client-{number:02}-{'x' * 150}" for number in range(20)]
     publisher.publish(

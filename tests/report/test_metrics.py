@@ -97,7 +97,7 @@ def test_names_from_the_cluster_stay_inside_their_label(tmp_path: Path) -> None:
     assert read["queue_ledger_findings"] == {}
 
 
-def test_the_number_of_series_is_bounded_and_what_is_left_out_is_counted(tmp_path: Path) -> None:
+def test_the_number_of_series_is_bounded_and_omitted_ones_are_counted(tmp_path: Path) -> None:
     publisher = Publisher(tmp_path / "warehouse")
     publisher.publish(
         "c",
@@ -123,7 +123,7 @@ def test_the_number_of_series_is_bounded_and_what_is_left_out_is_counted(tmp_pat
     assert read["queue_ledger_max_over_mean_omitted_groups"] == {(("cluster", "c"),): 50}
 
 
-def test_a_file_that_cannot_be_renewed_keeps_its_content(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_replaced_keeps_its_content(tmp_path: Path) -> None:
     output = tmp_path / "ledger.prom"
     output.write_text("before")
 

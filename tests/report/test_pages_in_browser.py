@@ -1,4 +1,4 @@
-"""The report and Data Docs in a real browser: offline, on a phone, in the dark, and for people who use a screen reader."""
+"""The report and Data Docs in a real browser: offline, on a phone, in dark mode, and with accessibility checks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_pages_load_without_network_fit_the_window_and_are_accessible(
             assert window.overflow_px() <= 0, name
 
 
-def test_names_of_a_cluster_stay_text(pages: dict[str, str], tmp_path: Path) -> None:
+def test_names_of_a_cluster_are_text(pages: dict[str, str], tmp_path: Path) -> None:
     with browser(tmp_path / "profile", is_offline=True) as window:
         for name in ("hostile", "data_docs"):
             window.open(pages[name])

@@ -1,4 +1,4 @@
-"""The report of the sample, computed by Spark: each number is that of its SQL, and the parts have something to show."""
+"""The report of the sample, computed by Spark: each number equals the result of its SQL, and no section is empty."""
 
 from __future__ import annotations
 
