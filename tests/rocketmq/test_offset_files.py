@@ -1,4 +1,4 @@
-"""Offset files are to the ledger what they are to the client that would read them, and are written as it would write them.
+"""Offset files are read and written as the client would do it.
 
 What Java's and Go's own code answered lies in `tests/golden`; `tests/differential` asks Java's about more.
 """
@@ -138,7 +138,7 @@ def go_entry(entry: dict[str, Any]) -> tuple[OffsetKey, int]:
 
 @pytest.mark.parametrize("client", EVERY_CLIENT)
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.what)
-def test_each_client_has_rules_of_its_own(example: Example, client: str) -> None:
+def test_each_client_has_its_own_rules(example: Example, client: str) -> None:
     assert form(read_by(client, example.text.encode())) == expected(example, client)
 
 
@@ -154,7 +154,7 @@ def test_each_client_has_rules_of_its_own(example: Example, client: str) -> None
         ('{"x":' + 200 * "[" + 200 * "]" + "}", Doubt.NESTING, EVERY_CLIENT),
     ],
 )
-def test_where_more_than_text_and_release_decides_that_is_said(
+def test_a_reading_that_depends_on_more_than_text_and_release_is_undecided(
     text: str, doubt: Doubt, versions: list[str]
 ) -> None:
     outcomes = {client: read_by(client, text.encode()) for client in EVERY_CLIENT}
@@ -162,7 +162,7 @@ def test_where_more_than_text_and_release_decides_that_is_said(
     assert sum(isinstance(read, Undecided) for read in outcomes.values()) == len(versions)
 
 
-def test_the_place_of_a_queue_is_where_it_came_first_and_its_offset_the_last() -> None:
+def test_a_duplicate_queue_keeps_its_first_position_and_its_last_offset() -> None:
     one, two = QUEUE, QUEUE.replace("0", "1")
     read = read_by("5.3.3", f'{{"offsetTable":{{{one}:1,{two}:2,{one}:3}}}}'.encode())
     assert isinstance(read, Offsets)
@@ -210,12 +210,12 @@ def test_before_5_bytes_are_in_the_platforms_charset(
         (b"\xf0\x9f\x98", "\ufffd"),
     ],
 )
-def test_bytes_that_are_no_utf_8_become_question_marks_as_in_java(broken: bytes, read: str) -> None:
+def test_bytes_that_are_not_utf_8_become_question_marks_as_in_java(broken: bytes, read: str) -> None:
     outcome = read_by("5.3.3", FILE.replace(b'"T"', b'"' + broken + b'"'))
     assert outcome == Offsets({OffsetKey(read, "b", 0): 7})
 
 
-def test_half_a_surrogate_pair_stays_what_it_is() -> None:
+def test_half_a_surrogate_pair_is_unchanged() -> None:
     for version in RELEASES:
         outcome = read_by(version, FILE.replace(b'"T"', rb'"\ud83d\ude00 \ud800"'))
         assert outcome == Offsets({OffsetKey("\U0001f600 \ud800", "b", 0): 7})
@@ -225,7 +225,7 @@ def test_half_a_surrogate_pair_stays_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("client", EVERY_CLIENT)
-def test_a_file_cut_anywhere_is_read_or_refused(client: str) -> None:
+def test_a_file_truncated_anywhere_is_read_or_refused(client: str) -> None:
     for cut in drawn.cut_short():
         assert isinstance(read_by(client, cut), Outcome)
 
@@ -263,7 +263,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("client", ["4.9.3", "4.9.7", "5.5.0", "GO"])
 @pytest.mark.parametrize("file", HOSTILE.values(), ids=HOSTILE)
-def test_time_and_stack_do_not_run_away(file: bytes, client: str) -> None:
+def test_time_and_stack_are_bounded(file: bytes, client: str) -> None:
     begin = time.process_time()
     assert isinstance(read_by(client, file), Outcome)
     assert time.process_time() - begin < TIMEOUT_S
@@ -273,7 +273,7 @@ def test_time_and_stack_do_not_run_away(file: bytes, client: str) -> None:
 
 
 @pytest.mark.parametrize("version", RELEASES)
-def test_what_is_read_at_once_is_what_is_read_step_by_step(version: str) -> None:
+def test_the_fast_path_equals_the_step_by_step_reader(version: str) -> None:
     read_text = offset_format(version, "JAVA", "UTF-8").read_text
     assert read_text is not None
     at_once = 0
@@ -287,7 +287,7 @@ def test_what_is_read_at_once_is_what_is_read_step_by_step(version: str) -> None
 
 
 @pytest.mark.parametrize("version", ["4.9.7", "5.3.3", "5.5.0"])
-def test_what_clients_write_is_read_at_once(version: str) -> None:
+def test_files_written_by_clients_take_the_fast_path(version: str) -> None:
     table = {OffsetKey("TopicTest", "broker-中", number): number**9 for number in range(100)}
     assert canonical.read(write_offset_file(table, client_version=version).decode()) == table
 
@@ -375,7 +375,7 @@ def test_an_undecided_file_leaves_the_start_undecided_unless_another_counts() ->
         ),
     ],
 )
-def test_a_start_says_why(main: bytes | None, bak: bytes | None, reason: str) -> None:
+def test_a_start_has_a_reason(main: bytes | None, bak: bytes | None, reason: str) -> None:
     assert start_up(main, bak, client_version="5.3.3").reason == reason
 
 
@@ -451,7 +451,7 @@ def test_go_reads_what_it_wrote_without_nulls(table: dict[OffsetKey, int]) -> No
 
 
 @pytest.mark.parametrize("charset", CHARSETS)
-def test_what_the_platforms_charset_lacks_is_written_as_a_question_mark(charset: str) -> None:
+def test_characters_missing_in_the_platform_charset_are_written_as_question_marks(charset: str) -> None:
     file = write_offset_file(
         {OffsetKey("é中\U0001f600", "b", 0): 7}, client_version="4.9.7", platform_charset=charset
     )
@@ -485,7 +485,7 @@ def test_unknown_clients_are_named() -> None:
         read_offset_file(FILE, client_version="4.9.7", platform_charset="EBCDIC")
 
 
-def test_an_empty_file_is_empty_to_everyone() -> None:
+def test_an_empty_file_is_empty_for_every_client() -> None:
     assert {type(read_by(client, b"")) for client in EVERY_CLIENT} == {Empty}
 
 

@@ -1,4 +1,4 @@
-"""What RocketMQ writes is read as it was meant; anything else is refused with its position, at once."""
+"""RocketMQ's JSON dialect is read correctly; anything else is refused with its position, in linear time."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_reads_every_payload_of_the_sample() -> None:
         loads(payload)
 
 
-def test_a_text_that_was_cut_anywhere_is_an_error() -> None:
+def test_a_text_truncated_anywhere_is_an_error() -> None:
     payload = next(each for each in PAYLOADS if '"mqTable":{{' in each)
     for end in range(0, len(payload) - 1, 7):
         with pytest.raises(RocketMQJsonError):
@@ -212,7 +212,7 @@ def test_hostile_texts_are_refused_in_linear_time(text: str) -> None:
         ('{{"k":1}:', "}", MAX_DEPTH - 1),
     ],
 )
-def test_nesting_is_bounded_alike_in_every_kind_of_container(
+def test_nesting_is_bounded_equally_in_every_kind_of_container(
     opening: str, closing: str, deepest: int
 ) -> None:
     def nested(depth: int) -> str:
