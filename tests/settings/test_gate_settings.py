@@ -1,4 +1,4 @@
-"""What the settings file may say to the gate, and how it is told that it said something wrong."""
+"""Gate settings in the settings file, and the messages for errors in them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def gate(folder: Path, settings: dict[str, Any]) -> GateSettings:
     ],
     ids=str,
 )
-def test_a_slip_is_one_sentence_that_names_the_key_and_what_is_near(
+def test_a_mistake_is_one_sentence_that_names_the_key_and_similar_names(
     tmp_path: Path, settings: dict[str, Any], key: str, why: str
 ) -> None:
     with pytest.raises(SettingsError) as refused:
@@ -84,7 +84,7 @@ def test_names_are_not_asked_for_where_nobody_brings_them(tmp_path: Path) -> Non
     assert list(load_settings(tmp_path / "ledger.yaml").clusters) == ["shop"]
 
 
-def test_a_name_goes_before_patterns_and_a_longer_pattern_before_a_shorter_one() -> None:
+def test_a_name_overrides_patterns_and_a_longer_pattern_a_shorter_one() -> None:
     rules = {
         name: {"max_over_mean": {"warn": float(limit)}}
         for limit, name in enumerate(("order-*", "order-service", "order-b*"), start=2)
@@ -110,11 +110,11 @@ def test_what_only_judges_is_no_part_of_what_is_computed() -> None:
     assert strict.sha256 == ClusterSettings().sha256
 
 
-def test_the_published_schema_is_that_of_the_model() -> None:
+def test_the_published_schema_equals_that_of_the_model() -> None:
     assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == schema(), "run `make docs`"
 
 
-def test_the_published_schema_knows_the_names_that_there_are() -> None:
+def test_the_published_schema_lists_the_existing_names() -> None:
     published = schema()["$defs"]["GateSettings"]["properties"]
 
     assert "unowned" in published["findings"]["propertyNames"]["enum"]

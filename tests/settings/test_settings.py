@@ -1,4 +1,4 @@
-"""The settings file says what it means, or is refused in one sentence that names the file and the key."""
+"""A settings file is valid, or is refused in one sentence that names the file and the key."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SHA256_OF_RING_IN_EARLIER_RELEASES = "13f0f1c6caf74131463494ee265c602456258b3ac6
 RING = {"strategy": "CONSISTENT_HASH", "virtual_node_count": 10}
 
 
-def test_a_member_with_other_parameters_has_the_rest_of_its_group() -> None:
+def test_a_member_with_different_parameters_inherits_the_others_from_its_group() -> None:
     nearby = {
         "strategy": "MACHINE_ROOM_NEARBY",
         "inner": {"strategy": "AVG"},
@@ -71,7 +71,7 @@ def test_a_member_with_other_parameters_has_the_rest_of_its_group() -> None:
     }
 
 
-def test_a_member_with_other_parameters_is_another_computation_and_no_such_member_is_none() -> None:
+def test_a_member_with_different_parameters_changes_the_settings_hash() -> None:
     """The SHA of settings from before there could be any stays what it was."""
     without = ClusterSettings.model_validate({"groups": {"ring": RING}})
     empty = ClusterSettings.model_validate({"groups": {"ring": {**RING, "members": {}}}})
@@ -95,7 +95,7 @@ def test_the_bundled_settings_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "clusters: {}\n"])
-def test_a_file_that_says_nothing_configures_nothing(tmp_path: Path, text: str) -> None:
+def test_an_empty_file_configures_nothing(tmp_path: Path, text: str) -> None:
     assert loaded(tmp_path, text).clusters == {}
 
 
@@ -150,7 +150,7 @@ def test_a_cluster_whose_name_no_export_can_have_is_refused(tmp_path: Path, name
     assert problem in sentence
 
 
-def test_every_error_is_named_and_an_unknown_key_has_its_neighbour(tmp_path: Path) -> None:
+def test_every_error_is_named_and_an_unknown_key_has_a_suggestion(tmp_path: Path) -> None:
     first, *problems = refusal(
         tmp_path,
         yaml.safe_dump({"clusters": {"shop": {"gruops": {}}, "pay": {"collect": {"nameservers": "x"}}}}),
@@ -204,7 +204,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
         load_settings(path)
 
 
-def test_a_group_that_stands_twice_is_refused_and_not_overwritten(tmp_path: Path) -> None:
+def test_a_duplicate_group_is_refused_and_not_overwritten(tmp_path: Path) -> None:
     text = "clusters:\n  shop:\n    groups:\n      orders: {strategy: AVG}\n      orders: {strategy: AVG_BY_CIRCLE}\n"
 
     assert re.search(r"the key orders is there twice .*line 5", refusal(tmp_path, text))
@@ -233,7 +233,7 @@ def test_an_absent_file_is_named_with_the_option_to_give(tmp_path: Path) -> None
     ],
     ids=str,
 )
-def test_a_room_is_told_by_name_by_the_longest_prefix_or_by_what_comes_before(
+def test_a_room_is_determined_by_name_by_longest_prefix_or_by_separator(
     rule: dict[str, Any], room: str | None
 ) -> None:
     assert RoomRule.model_validate(rule).room("hz@broker-a") == room
@@ -254,7 +254,7 @@ def test_an_empty_prefix_is_a_room_for_all_the_others() -> None:
     ],
     ids=str,
 )
-def test_a_room_is_told_in_exactly_one_way(tmp_path: Path, rule: dict[str, Any], got: str) -> None:
+def test_a_room_rule_has_exactly_one_method(tmp_path: Path, rule: dict[str, Any], got: str) -> None:
     nearby = {
         "strategy": "MACHINE_ROOM_NEARBY",
         "inner": {"strategy": "AVG"},
@@ -268,7 +268,7 @@ def test_a_room_is_told_in_exactly_one_way(tmp_path: Path, rule: dict[str, Any],
     assert f"give exactly one of names, prefixes, separator; got {got}" in sentence
 
 
-def test_the_hash_stands_for_what_is_said_and_not_for_how_it_is_written(tmp_path: Path) -> None:
+def test_the_hash_depends_on_values_and_not_on_formatting(tmp_path: Path) -> None:
     one = loaded(
         tmp_path,
         """
@@ -317,12 +317,12 @@ def of_collecting(settings: Any) -> str:
     return yaml.safe_dump({"clusters": {"shop": {"collect": settings}}})
 
 
-def test_a_cluster_that_is_collected_needs_to_say_nothing_more(tmp_path: Path) -> None:
+def test_a_collected_cluster_needs_no_further_settings(tmp_path: Path) -> None:
     collect = loaded(tmp_path, of_collecting({})).clusters["shop"].collect
     assert (collect.nameservers, collect.connection, collect.tls, collect.retention) == ([], None, None, None)
 
 
-def test_a_retention_only_names_what_would_go_unless_told_otherwise(tmp_path: Path) -> None:
+def test_a_retention_is_a_dry_run_by_default(tmp_path: Path) -> None:
     collect = loaded(tmp_path, of_collecting({"retention": {"keep_days": 30}})).clusters["shop"].collect
     assert collect.retention.dry_run is True
 
@@ -348,7 +348,7 @@ def test_a_retention_only_names_what_would_go_unless_told_otherwise(tmp_path: Pa
     ],
     ids=str,
 )
-def test_a_wrong_way_to_collect_is_one_sentence_with_the_key(
+def test_a_wrong_collect_setting_is_one_sentence_with_the_key(
     tmp_path: Path, settings: dict[str, Any], key: str, why: str
 ) -> None:
     sentence = refusal(tmp_path, of_collecting(settings))
@@ -376,7 +376,7 @@ ROOM = {"strategy": "MACHINE_ROOM", "consumer_idcs": ["hz"]}
 HASH = {"strategy": "CONSISTENT_HASH", "virtual_node_count": 100}
 
 
-def test_strategies_to_try_on_every_group_are_told_once_each_in_any_order(tmp_path: Path) -> None:
+def test_strategies_to_try_are_a_set_independent_of_order(tmp_path: Path) -> None:
     one, other = (
         loaded(tmp_path, of_cluster(*tried)).clusters["shop"] for tried in ((ROOM, HASH), (HASH, ROOM))
     )
@@ -394,7 +394,9 @@ def test_strategies_to_try_on_every_group_are_told_once_each_in_any_order(tmp_pa
     ],
     ids=["twice", "computed anyway", "without its parameters"],
 )
-def test_what_cannot_be_tried_is_refused(tmp_path: Path, tried: list[dict[str, Any]], why: str) -> None:
+def test_a_strategy_that_cannot_be_tried_is_refused(
+    tmp_path: Path, tried: list[dict[str, Any]], why: str
+) -> None:
     sentence = refusal(tmp_path, of_cluster(*tried))
 
     assert sentence.startswith(f"In the settings file {tmp_path / 'ledger.yaml'}, clusters.shop.hypothetical")
