@@ -1,4 +1,4 @@
-"""What an audit's report comes to: weaknesses, packages that nobody could judge, and nothing said of these."""
+"""Results of an audit report: vulnerabilities, and packages that could not be checked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ WEAK = {"name": "b", "version": "2.0", "vulns": [{"id": "PYSEC-1", "fix_versions
 UNKNOWN = {"name": "c", "skip_reason": "Dependency not found on PyPI"}
 
 
-def test_packages_without_a_known_weakness_pass() -> None:
+def test_packages_without_a_known_vulnerability_pass() -> None:
     assert verdict([SOUND]) == (0, "Judged 1 of 1 locked packages: 0 with known weaknesses.")
 
 
-def test_a_weakness_is_named_with_the_release_that_corrects_it() -> None:
+def test_a_vulnerability_is_named_with_the_release_that_fixes_it() -> None:
     code, text = verdict([SOUND, WEAK, UNKNOWN])
 
     assert code == 1
@@ -21,12 +21,12 @@ def test_a_weakness_is_named_with_the_release_that_corrects_it() -> None:
     assert "Judged 2 of 3" in text
 
 
-def test_what_could_not_be_judged_is_no_pass() -> None:
+def test_packages_that_could_not_be_checked_do_not_pass() -> None:
     code, text = verdict([SOUND, UNKNOWN])
 
     assert code == 2
     assert "Not judged: c; the first for this reason: Dependency not found on PyPI." in text
 
 
-def test_a_report_of_nothing_is_no_pass() -> None:
+def test_an_empty_report_does_not_pass() -> None:
     assert verdict([])[0] == 2

@@ -42,7 +42,7 @@ def test_a_class_path_is_one_set_in_the_order_of_the_file(pins: Pins, tmp_path: 
     assert pins.class_path("4.0") == [folder / "org.a" / "one-1.jar"]
 
 
-def test_an_unknown_set_and_a_spoiled_line_are_told_in_a_sentence(pins: Pins) -> None:
+def test_an_unknown_set_and_a_malformed_line_are_reported_in_one_sentence(pins: Pins) -> None:
     with pytest.raises(SetUpError, match=r"jars\.txt pins no jars of 6\.0\.$"):
         pins.class_path("6.0")
     pins.file.write_text("# comment\n5.0 org.a one 1\n")
@@ -58,7 +58,7 @@ def test_given_jars_are_taken_and_nothing_is_fetched(pins: Pins, given: Path, tm
     assert [path.read_bytes() for path in pins.class_path("5.0")] == [b"one", b"two"]
 
 
-def test_a_damaged_copy_in_place_is_replaced(pins: Pins, given: Path, tmp_path: Path) -> None:
+def test_a_damaged_existing_copy_is_replaced(pins: Pins, given: Path, tmp_path: Path) -> None:
     (given / "one-1.jar").write_bytes(b"one")
     (damaged,) = pins.class_path("4.0")
     damaged.parent.mkdir(parents=True)
@@ -67,7 +67,7 @@ def test_a_damaged_copy_in_place_is_replaced(pins: Pins, given: Path, tmp_path: 
     assert damaged.read_bytes() == b"one"
 
 
-def test_jars_that_are_whole_are_not_asked_for_again(
+def test_complete_jars_are_not_downloaded_again(
     pins: Pins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked = _stand_in_for_ivy(monkeypatch, {"one": b"one", "two": b"two"})
@@ -77,7 +77,7 @@ def test_jars_that_are_whole_are_not_asked_for_again(
     assert asked == [["one"], ["two"]]
 
 
-def test_what_came_before_a_failure_is_kept_and_the_rest_is_asked_for_again(
+def test_jars_downloaded_before_a_failure_are_kept_and_only_the_others_are_retried(
     pins: Pins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked = _stand_in_for_ivy(monkeypatch, {"one": b"one"})

@@ -33,20 +33,20 @@ class Work:
         self.started_over += 1
 
 
-def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+def test_a_completed_step_is_not_repeated(tmp_path: Path) -> None:
     work = Work()
     assert [perform(work.step(), tmp_path) for _ in range(2)] == [True, False]
     assert work.done == 1
 
 
-def test_it_is_done_again_when_its_key_changes(tmp_path: Path) -> None:
+def test_a_step_is_repeated_when_its_key_changes(tmp_path: Path) -> None:
     work = Work()
     for key in ("old", "new", "new"):
         perform(work.step(key), tmp_path)
     assert (work.done, work.started_over) == (2, 0)
 
 
-def test_it_is_done_again_when_what_it_made_is_gone(tmp_path: Path) -> None:
+def test_a_step_is_repeated_when_its_result_is_gone(tmp_path: Path) -> None:
     made = tmp_path / "made"
     step = Step("thing", "the thing", "k", made.touch, made=made)
 
@@ -56,7 +56,7 @@ def test_it_is_done_again_when_what_it_made_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", [SetUpError("no network"), KeyboardInterrupt()])
-def test_after_a_failure_or_a_kill_it_starts_over(tmp_path: Path, failure: BaseException) -> None:
+def test_a_step_restarts_after_a_failure_or_a_kill(tmp_path: Path, failure: BaseException) -> None:
     work = Work(failure)
     with pytest.raises(type(failure)):
         perform(work.step(), tmp_path)
@@ -65,7 +65,7 @@ def test_after_a_failure_or_a_kill_it_starts_over(tmp_path: Path, failure: BaseE
     assert (work.done, work.started_over) == (1, 1)
 
 
-def test_a_step_that_was_done_and_then_cut_short_is_not_taken_for_done(tmp_path: Path) -> None:
+def test_a_step_interrupted_on_its_repetition_is_not_complete(tmp_path: Path) -> None:
     perform(Work().step("old"), tmp_path)
     cut_short = Work(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
@@ -76,7 +76,7 @@ def test_a_step_that_was_done_and_then_cut_short_is_not_taken_for_done(tmp_path:
     assert again.done == 1
 
 
-def test_a_key_tells_texts_and_files_apart(tmp_path: Path) -> None:
+def test_a_key_distinguishes_texts_and_files(tmp_path: Path) -> None:
     file = tmp_path / "lock.txt"
     file.write_text("a==1")
     keys = [content_key("ab", "c"), content_key("a", "bc"), content_key("abc"), content_key(file)]
@@ -84,7 +84,7 @@ def test_a_key_tells_texts_and_files_apart(tmp_path: Path) -> None:
     assert len({*keys, content_key(file)}) == len(keys) + 1
 
 
-def test_a_failing_program_is_told_with_its_last_words_what_to_do_and_where_the_rest_is(
+def test_a_failing_program_is_reported_with_its_last_output_advice_and_log_file(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(SetUpError) as caught:
@@ -100,7 +100,7 @@ def test_a_failing_program_is_told_with_its_last_words_what_to_do_and_where_the_
     assert (tmp_path / "logs" / "setup-fetch.log").read_text().endswith("first\nno route to host\n")
 
 
-def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
     with pytest.raises(SetUpError, match=r"no-such-program is not there\. Install it\."):
         run_logged(["no-such-program"], log="x", on_failure="Install it.", local=tmp_path)
 
