@@ -1,4 +1,4 @@
-"""The whole-batch face says of many subscriptions what the per-client face says of one client."""
+"""The batch API returns for many subscriptions what the per-client API returns for one client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.strategy_generators import Subscription, ask_client_by_client
 @pytest.mark.parametrize("which", STRATEGIES)
 @settings(derandomize=True, max_examples=25, deadline=None)
 @given(asked=batches)
-def test_both_faces_agree(which: str, asked: list[Subscription]) -> None:
+def test_both_apis_agree(which: str, asked: list[Subscription]) -> None:
     strategy = STRATEGIES[which]()
     owners = strategy.allocate_batch(SubscriptionBatch.of(asked))
     assert (owner_pairs(owners), dict(owners.refused)) == ask_client_by_client(strategy, asked)

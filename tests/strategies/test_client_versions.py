@@ -64,6 +64,6 @@ def test_the_strategy_behind_a_reported_class(class_name: str, name: str | None)
     assert strategy_of_class_name(f"{PACKAGE}{class_name}") == name
 
 
-def test_a_class_of_the_same_simple_name_is_somebody_elses() -> None:
+def test_a_class_with_only_the_same_simple_name_is_not_rocketmqs() -> None:
     assert strategy_of_class_name("com.example.AllocateMessageQueueAveragely@1") is None
     assert strategy_of_class_name("") is None

@@ -1,4 +1,4 @@
-"""Where a client that starts takes up a queue: the cases of `RebalancePushImpl` and of the broker's correction."""
+"""Where a starting client resumes a queue: the cases of `RebalancePushImpl` and of the broker's correction."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_was_removed_is_skipped() -> None:
     assert restart(stored=4) == ("corrected_by_broker_to_min", 10, 6, 0)
 
 
-def test_an_offset_past_the_end_is_set_to_the_end_and_nobody_can_say_what_that_skips() -> None:
+def test_an_offset_past_the_end_is_set_to_the_end_with_an_unknown_skip() -> None:
     assert restart(stored=101) == ("corrected_by_broker_to_max", 100, NONE, NONE)
 
 
@@ -79,11 +79,11 @@ def test_without_a_stored_offset_first_repeats_all_that_is_kept() -> None:
     assert restart(rule=DefaultRule.FIRST, reached=90) == ("default_first", 10, 0, 80)
 
 
-def test_a_client_that_was_seen_nowhere_skips_an_unknown_number() -> None:
+def test_a_client_without_observed_progress_skips_an_unknown_number() -> None:
     assert restart() == ("default_last", 100, NONE, NONE)
 
 
-def test_the_time_of_a_client_is_its_secret() -> None:
+def test_the_start_offset_by_timestamp_is_unknown() -> None:
     assert restart(rule=DefaultRule.TIMESTAMP, reached=90) == ("default_timestamp", NONE, NONE, NONE)
 
 
@@ -108,11 +108,11 @@ def test_a_client_that_does_not_start_has_no_offset() -> None:
         {"start": Start.UNKNOWN},
     ],
 )
-def test_what_nobody_said_is_not_made_up(unknown: dict[str, Any]) -> None:
+def test_missing_values_are_not_invented(unknown: dict[str, Any]) -> None:
     assert restart(**unknown) == ("unknown", NONE, NONE, NONE)
 
 
-def test_a_default_without_the_brokers_word_has_a_reason_and_no_offset() -> None:
+def test_a_default_without_the_brokers_offsets_has_a_reason_and_no_offset() -> None:
     assert restart(least=NONE, greatest=NONE, reached=90) == ("default_last", NONE, NONE, NONE)
 
 
@@ -145,5 +145,5 @@ def test_a_lite_pull_consumer_has_the_rule_since_4_7_0() -> None:
     assert (rule("4.6.1"), rule("4.7.0")) == (DefaultRule.UNKNOWN, DefaultRule.LAST)
 
 
-def test_a_setting_that_nobody_reports_is_unknown() -> None:
+def test_an_unreported_setting_is_unknown() -> None:
     assert default_rule(None, consume_type=None, client_version="5.3.3") is DefaultRule.UNKNOWN

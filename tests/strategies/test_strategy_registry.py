@@ -1,4 +1,4 @@
-"""Asking for a strategy by name: what there is, what there is not, and what is said then."""
+"""Looking up strategies by name: known and unknown names, and error messages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_returned_queues_are_the_elements_that_were_given() -> None:
         ("AVG", "JAVA", "6.0.0", "Unknown client version '6.0.0'"),
     ],
 )
-def test_an_unknown_name_is_answered_with_what_there_is(
+def test_the_error_for_an_unknown_name_lists_the_known_names(
     name: str, language: str, version: str, sentence: str
 ) -> None:
     with pytest.raises(UnknownNameError) as caught:
@@ -77,7 +77,7 @@ def test_the_release_of_a_go_client_means_nothing_for_any_strategy(name: str, re
 
 
 @pytest.mark.parametrize("language", ["JAVA", "GO", "CPP"])
-def test_where_a_strategy_has_one_rule_every_release_divides_alike(language: str) -> None:
+def test_a_strategy_with_one_rule_is_the_same_for_every_release(language: str) -> None:
     listed = [MessageQueue("T", broker, number) for broker in ("hz@a", "sh@b", "sh@c") for number in range(5)]
     ids = ["a", "b", "c", "d"]
     parameters: dict[str, dict[str, Any]] = {
