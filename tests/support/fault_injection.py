@@ -1,4 +1,4 @@
-"""Runs `ledger` and strikes at one exact moment of it.
+"""Runs `ledger` and injects a fault at one exact point.
 
     python tests/support/fault_injection.py '{"call": "rebalance_ledger.warehouse.commits:replace_day", "nth": 3, "moment": "before", "deed": "kill"}' run --cluster=…
 

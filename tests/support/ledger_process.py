@@ -1,4 +1,4 @@
-"""`ledger` on one warehouse, as a person or Airflow starts it, with or without something going wrong."""
+"""`ledger` on one warehouse, started as by a user or Airflow, with or without an injected fault."""
 
 from __future__ import annotations
 

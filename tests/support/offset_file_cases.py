@@ -1,4 +1,4 @@
-"""Offset files as no client should find them, drawn from a seed.
+"""Malformed offset files, generated from a seed.
 
 Belongs here: drawing inputs. Every file has a generator of its own, seeded by run and number, so that one can be drawn again
 alone. Does not belong here: what a client makes of them.

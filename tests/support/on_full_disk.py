@@ -1,4 +1,4 @@
-"""Runs commands of `ledger` on a disk that is full, and again when it is not; prints what became of each, as JSON.
+"""Runs commands of `ledger` on a full disk, and again with free space; prints the result of each as JSON.
 
     unshare --mount --map-root-user python tests/support/on_full_disk.py WAREHOUSE DISK FREE_KIB WORD…
 
