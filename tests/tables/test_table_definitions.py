@@ -24,7 +24,7 @@ def _name(value: object) -> str | None:
     [(table, column) for table, column in COLUMNS if column.name.endswith(("_count", "_ms", "_bytes"))],
     ids=_name,
 )
-def test_what_is_counted_or_measured_has_a_unit(table: Table, column: Column) -> None:
+def test_counts_and_measured_values_have_a_unit(table: Table, column: Column) -> None:
     assert column.unit, f"{table.name}.{column.name}"
     assert (column.unit == "ms") == column.name.endswith("_ms")
 
