@@ -74,7 +74,7 @@ def test_brokers_that_no_client_of_a_group_is_connected_to_refuse(manifest: Mani
     }
 
 
-def test_groups_share_in_every_way_and_those_with_parameters_are_in_the_settings(
+def test_groups_use_every_strategy_and_those_with_parameters_are_in_the_settings(
     exports: Path, layout: Layout
 ) -> None:
     ways = {group.sharing for group in layout.groups}
@@ -107,7 +107,7 @@ def test_the_same_arguments_give_the_same_bytes_and_another_seed_gives_others(
     assert other.sha256 != manifest.sha256
 
 
-def test_the_command_refuses_a_day_that_is_there_in_one_sentence(exports: Path) -> None:
+def test_the_command_refuses_an_existing_day_in_one_sentence(exports: Path) -> None:
     size = ["--brokers", "1", "--topics", "1", "--groups", "1"]
     place = ["--cluster", "simulated", "--ds", DS.isoformat(), "--exports", str(exports)]
     answer = subprocess.run(
