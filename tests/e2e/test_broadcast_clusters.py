@@ -474,13 +474,13 @@ def _behind(cluster: RealCluster, started: Mapping[str, Member]) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "release"),
+    ("outcome", "release"),
     [
         pytest.param(releases, release, marks=marks, id=release)
         for releases, marks in TOGETHER.items()
         for release in releases
     ],
-    indirect=["seen"],
+    indirect=["outcome"],
     scope="module",  # all tests of one cluster follow one another
 )
 class TestClientsOfOneRelease:
@@ -551,7 +551,7 @@ class TestClientsOfOneRelease:
 
 
 @pytest.mark.parametrize(
-    "seen",
+    "outcome",
     [pytest.param(releases, marks=marks, id=" and ".join(releases)) for releases, marks in TOGETHER.items()],
     indirect=True,
 )
