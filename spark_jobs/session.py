@@ -94,13 +94,13 @@ def _interrupted_afterwards() -> Iterator[None]:
     PySpark removes the folder in which the JVM writes its port if it is interrupted while the JVM starts (4.1,
     `java_gateway.launch_gateway`). The JVM then fails to write it, and never ends.
     """
-    if current_thread() is not main_thread():  # Only the main thread may set what a signal does.
+    previous = signal.getsignal(signal.SIGINT)
+    # Only the main thread may set what a signal does; None is a handler that Python cannot restore.
+    if current_thread() is not main_thread() or previous in {signal.SIG_IGN, None}:
         yield
         return
     received: list[int] = []
-    previous = signal.getsignal(signal.SIGINT)
-    if previous is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, lambda number, _: received.append(number))
+    signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
         yield
     finally:
