@@ -179,10 +179,9 @@ def _name(process: psutil.Process) -> str:
         return ""
 
 
-@pytest.mark.spark
-def test_ctrl_c_while_the_jvm_starts_ends_a_run_and_the_jvm(tmp_path: Path) -> None:
-    command = ("run", f"--cluster={CLUSTER}", f"--ds={MONDAY}")
-    places = (f"--exports={SAMPLE_EXPORTS}", f"--warehouse={tmp_path / 'warehouse'}")
+def family_of_interrupted(*command: str, warehouse: Path) -> list[psutil.Process]:
+    """Interrupt a command as soon as it has started a JVM; return its processes after it has ended."""
+    places = (f"--cluster={CLUSTER}", f"--exports={SAMPLE_EXPORTS}", f"--warehouse={warehouse}")
     with subprocess.Popen(
         [sys.executable, "-c", _INTERRUPTIBLE, *command, *places], cwd=ROOT, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -195,25 +194,19 @@ def test_ctrl_c_while_the_jvm_starts_ends_a_run_and_the_jvm(tmp_path: Path) -> N
         written = process.stderr.read()
     assert process.returncode == INTERRUPTED
     assert written.endswith(f"{INTERRUPTED_SENTENCE}\n")
+    return family
+
+
+@pytest.mark.spark
+def test_ctrl_c_while_the_jvm_starts_ends_a_run_and_the_jvm(tmp_path: Path) -> None:
+    family = family_of_interrupted("run", f"--ds={MONDAY}", warehouse=tmp_path / "warehouse")
     wait_until(lambda: f"{family} are alive" if any(map(is_alive, family)) else None, 30)
 
 
 @pytest.mark.spark
 def test_ctrl_c_ends_a_backfill_with_its_worker_and_jvm(tmp_path: Path) -> None:
-    command = ("backfill", f"--cluster={CLUSTER}", f"--from={MONDAY}", f"--to={WEDNESDAY}")
-    places = (f"--exports={SAMPLE_EXPORTS}", f"--warehouse={tmp_path / 'warehouse'}")
-    with subprocess.Popen(
-        [sys.executable, "-c", _INTERRUPTIBLE, *command, *places], cwd=ROOT, stderr=subprocess.PIPE, text=True
-    ) as process:
-        family: list[psutil.Process] = []
-        while not any(_name(child) == "java" for child in family):
-            assert process.poll() is None
-            family = psutil.Process(process.pid).children(recursive=True)
-        process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        written = process.stderr.read()
-    assert process.returncode == INTERRUPTED
-    assert written.endswith(f"{INTERRUPTED_SENTENCE}\n")
+    days = (f"--from={MONDAY}", f"--to={WEDNESDAY}")
+    family = family_of_interrupted("backfill", *days, warehouse=tmp_path / "warehouse")
     assert not any(map(is_alive, family))
 
 
