@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-_NO_TOPIC_ROUTE: Final = 17
+NO_TOPIC_ROUTE: Final = 17
 """`ResponseCode.TOPIC_NOT_EXIST`: the name server has no route for the topic."""
 
 
@@ -35,7 +35,7 @@ def client_routes(silver: Mapping[str, DataFrame]) -> DataFrame:
     """
     known = elected_routes(silver["topic_route"].where("is_in_route"), "subscribe_queue_count")
     is_answer = (F.col("state") == "payload") | F.coalesce(
-        F.col("error_code") == _NO_TOPIC_ROUTE, F.lit(col=False)
+        F.col("error_code") == NO_TOPIC_ROUTE, F.lit(col=False)
     )
     route_requests = (
         silver["export_record"]

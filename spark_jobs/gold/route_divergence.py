@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from spark_jobs.assignment.routes import NO_TOPIC_ROUTE
 from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 _TOPIC: Final = (*DAY, "topic")
 _BROKER: Final = (*DAY, "broker_name")
 
-_NO_TOPIC_ROUTE: Final = 17
-"""`ResponseCode.TOPIC_NOT_EXIST`, which is an answer: the name server has no route for the topic."""
 
 _ROUTE_COLUMNS: Final = (
     "perm",
@@ -96,7 +95,7 @@ def _brokers_of_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 def _asked(records: DataFrame) -> DataFrame:
     """Return one row per topic: asked: array<struct<nameserver, is_answer>>; answered: the name servers that answered."""
-    is_answer = (F.col("state") == "payload") | (F.col("error_code").eqNullSafe(_NO_TOPIC_ROUTE))
+    is_answer = (F.col("state") == "payload") | (F.col("error_code").eqNullSafe(NO_TOPIC_ROUTE))
     by_nameserver = (
         records.where("kind = 'nameserver_route' and topic is not null")
         .groupBy(*_TOPIC, "nameserver")
