@@ -353,9 +353,9 @@ def collector_jars() -> Path:
         [sys.executable, "-m", "setup.collector"], cwd=_ROOT, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, check=False
     )  # fmt: skip
     if made.returncode != 0:
-        said = " ".join(made.stderr.split()) or "It said nothing."
+        output = " ".join(made.stderr.split()) or "It output nothing."
         raise SetUpMissingError(
-            f"{said} Or set LEDGER_COLLECTOR_JARS to a copy of another checkout's .local/collector."
+            f"{output} Or set LEDGER_COLLECTOR_JARS to a copy of another checkout's .local/collector."
         )
     return _JARS
 

@@ -144,11 +144,11 @@ def test_a_failed_day_does_not_stop_the_others_and_each_failure_is_reported_with
     assert [line.split()[0] for line in lines] == sorted(
         ("2026-11-16", "2026-11-17", "2026-11-18", "2026-11-19"), reverse=bool(order)
     )
-    told = {line.split()[0]: line for line in lines}
-    assert told["2026-11-17"] == "2026-11-17  no export  asked for"
+    output = {line.split()[0]: line for line in lines}
+    assert output["2026-11-17"] == "2026-11-17  no export  asked for"
     for ds in (MONDAY, THURSDAY):
-        assert told[str(ds)].startswith(f"{ds}  bad input  asked for  ")
-        assert "nameserver_routes.jsonl" in told[str(ds)]
+        assert output[str(ds)].startswith(f"{ds}  bad input  asked for  ")
+        assert "nameserver_routes.jsonl" in output[str(ds)]
 
 
 def test_several_clusters_are_computed_in_parallel_and_named(

@@ -161,9 +161,9 @@ def test_seal_refuses_malformed_lines_and_names_file_and_line(
 
     assert ledger("exports", "seal", str(directory)) == 2
 
-    told = capsys.readouterr().err
-    assert f"{directory} is not sealed:" in told
-    assert "nameserver_routes.jsonl line 3: 'kind' is missing" in words(told)
+    output = capsys.readouterr().err
+    assert f"{directory} is not sealed:" in output
+    assert "nameserver_routes.jsonl line 3: 'kind' is missing" in words(output)
     assert not (directory / "manifest.json").exists()
 
 
@@ -215,10 +215,10 @@ def test_an_export_changed_after_sealing_is_refused_with_the_files_name_and_noth
 
     assert run(tmp_path) == 2
 
-    told = capsys.readouterr().err
-    assert f"{sealed} is not a valid export:" in told
-    assert f"- {file_name}" in told
-    assert "Traceback" not in told
+    output = capsys.readouterr().err
+    assert f"{sealed} is not a valid export:" in output
+    assert f"- {file_name}" in output
+    assert "Traceback" not in output
     assert not (tmp_path / "warehouse").exists()
 
 
@@ -302,9 +302,9 @@ def test_settings_are_read_before_anything_is_started(
 def test_an_invalid_day_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str], ds: str) -> None:
     assert run(tmp_path, ds=ds) == 2
 
-    told = words(capsys.readouterr().err)
-    assert "--ds" in told
-    assert "%Y-%m-%d" in told
+    output = words(capsys.readouterr().err)
+    assert "--ds" in output
+    assert "%Y-%m-%d" in output
 
 
 @pytest.mark.parametrize(
@@ -431,10 +431,10 @@ def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(
 
     assert stage_command(staged, "gate") == 3
 
-    told = capsys.readouterr()
-    assert re.fullmatch(r"metrics of the gate: \d+\.\d s\n", told.out)
-    assert told.err.startswith("The gate refused this day: ")
-    assert "silver.topic_route fails " in told.err
+    output = capsys.readouterr()
+    assert re.fullmatch(r"metrics of the gate: \d+\.\d s\n", output.out)
+    assert output.err.startswith("The gate refused this day: ")
+    assert "silver.topic_route fails " in output.err
     assert asked(
         staged.warehouse,
         "SELECT bool_or(NOT is_success), count(DISTINCT run_id) FROM quarantine.gate_result",
@@ -454,15 +454,15 @@ def test_a_stage_is_evaluated_only_with_the_export_and_strategy_settings_of_its_
         f"clusters: {{{CLUSTER}: {{groups: {{g: {{strategy: AVG_BY_CIRCLE}}}}}}}}\n", encoding="utf-8"
     )
     assert stage_command(staged, "gate", f"--settings={settings}") == 2
-    told = words(capsys.readouterr().err)
-    assert f"does not fit the settings of {CLUSTER}, now another: run the build of this day again." in told
+    output = words(capsys.readouterr().err)
+    assert f"does not fit the settings of {CLUSTER}, now another: run the build of this day again." in output
 
     change(directory)
     assert ledger("exports", "seal", "--replace", str(directory)) == 0
     capsys.readouterr()
     assert stage_command(staged, "gate") == 2
-    told = words(capsys.readouterr().err)
-    assert f"does not fit the export at {directory}, now another: run the build of this day again." in told
+    output = words(capsys.readouterr().err)
+    assert f"does not fit the export at {directory}, now another: run the build of this day again." in output
 
 
 def test_an_export_that_changes_while_the_gate_reads_it_gives_no_verdict(

@@ -57,13 +57,13 @@ def test_todays_export_is_landed_sealed_and_summarized(
     assert collect(tmp_path, *BOTH) == 0
     directory = tmp_path / "exports" / "c" / f"{TODAY}"
     assert len(verify(directory, cluster="c", ds=TODAY).envelope_files) == 14
-    said = capsys.readouterr()
-    assert said.out == (
+    output = capsys.readouterr()
+    assert output.out == (
         f"{directory} is collected and sealed: cluster c, {TODAY}, 14 files, 39 lines (2 errors), 0 attachments that no "
         "table reads.\n"
     )
     for part in ("name servers", "brokers", "routes", "groups", "topic offsets"):
-        lines = [line for line in said.err.splitlines() if line.startswith(f"{part}: ")]
+        lines = [line for line in output.err.splitlines() if line.startswith(f"{part}: ")]
         # Without a terminal, too, each part reaches its end.
         assert lines[0].startswith(f"{part}: 0 of ")
         assert len(set(lines[-1].removeprefix(f"{part}: ").split(" of "))) == 1
@@ -77,9 +77,9 @@ def test_sources_that_did_not_answer_are_reported(
 
     clients.cluster.instead = mute
     assert collect(tmp_path, *BOTH, settings(tmp_path, {"retries": 0, "unresponsive_after_s": 0.0001})) == 4
-    told = capsys.readouterr().err
-    assert "warning: 10.0.0.1:10911 was not called any more in this run, after" in told
-    assert "groups that only it knows were not asked for" in told
+    message = capsys.readouterr().err
+    assert "warning: 10.0.0.1:10911 was not called any more in this run, after" in message
+    assert "groups that only it knows were not asked for" in message
 
 
 def test_name_servers_of_the_command_line_override_those_of_the_settings(
@@ -115,9 +115,9 @@ def test_a_refused_collection_is_one_sentence_and_sends_no_request(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO('{"access_key": "only"}\n'))
     assert collect(tmp_path, *options) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(sentence)
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith(sentence)
+    assert message.count("\n") == 1
     assert clients.started == []
     assert not (tmp_path / "exports" / "c").exists()
 
@@ -355,9 +355,9 @@ def test_offset_files_are_landed_before_the_cluster_is_asked(
     assert collect(tmp_path, *BOTH, option) == 0
     (line,) = of_offset_files(tmp_path)
     assert (line["host"], line["group"], line["size"]) == ("10.1.1.21", "prices", 20)
-    told = capsys.readouterr().err
-    assert told.index("trees of offset files") < told.index("name servers")
-    assert "warning: Offset files: 1 entries of groups' folders have other names" in told
+    message = capsys.readouterr().err
+    assert message.index("trees of offset files") < message.index("name servers")
+    assert "warning: Offset files: 1 entries of groups' folders have other names" in message
 
 
 @pytest.mark.usefixtures("clients")

@@ -49,11 +49,11 @@ class TestTheCommand:
         brokers = lay_out("5.5.0", "broker_files", tmp_path / "brokers")
         words = ("--mqadmin", str(texts), "--broker-files", str(brokers), "--captured-at", CAPTURED_AT)
         assert converted(tmp_path, *words, "--time-zone", "UTC") == 0
-        said = capsys.readouterr()
+        output = capsys.readouterr()
         directory = tmp_path / "exports/shop/2026-11-21"
-        assert said.out.startswith(f"{directory} is converted and sealed: cluster shop, 2026-11-21, ")
-        assert "notice: exportMetadata.txt line " not in said.out
-        assert "`exportMetadata -t` leaves out system topics" in said.err
+        assert output.out.startswith(f"{directory} is converted and sealed: cluster shop, 2026-11-21, ")
+        assert "notice: exportMetadata.txt line " not in output.out
+        assert "`exportMetadata -t` leaves out system topics" in output.err
         assert ledger("exports", "verify", str(directory)) == 0
 
     def test_offset_files_get_the_time_of_the_last_source(
@@ -76,9 +76,9 @@ class TestTheCommand:
     ) -> None:
         (texts / "a\n\x1b[31m\u202e.txt").write_text("hello\n")
         assert converted(tmp_path, "--mqadmin", str(texts), "--captured-at", CAPTURED_AT) == 0
-        said = capsys.readouterr().err
-        assert "notice: a\\n\\x1b[31m\\u202e.txt: no text of mqadmin" in said
-        assert said.replace("\n", "").isprintable()
+        output = capsys.readouterr().err
+        assert "notice: a\\n\\x1b[31m\\u202e.txt: no text of mqadmin" in output
+        assert output.replace("\n", "").isprintable()
 
     def test_a_second_import_is_refused_in_one_sentence(
         self, tmp_path: Path, texts: Path, capsys: pytest.CaptureFixture[str]

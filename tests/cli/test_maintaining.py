@@ -45,11 +45,11 @@ def test_the_default_is_a_dry_run(warehouse: Warehouse) -> None:
     for path in stage.rglob("*"):
         os.utime(path, (long_ago, long_ago))
 
-    told = maintain(warehouse)
+    message = maintain(warehouse)
 
-    assert told[0] == DRY_RUN
-    assert told[1].startswith(f"{stage}: ")
-    assert told[2:] == [VERIFIED]
+    assert message[0] == DRY_RUN
+    assert message[1].startswith(f"{stage}: ")
+    assert message[2:] == [VERIFIED]
     assert stage.is_dir()
     maintain(warehouse, "--apply")
     assert not stage.exists()

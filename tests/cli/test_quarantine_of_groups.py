@@ -90,11 +90,11 @@ def test_gate_show_lists_quarantined_groups_and_what_to_do(
     place = f"--warehouse={three_days.warehouse.root}"
     assert ledger("gate", "show", f"--cluster={CLUSTER}", "--ds=2026-11-17", place) == 0
 
-    told = capsys.readouterr().out
-    assert "shop-test 2026-11-17: passed_with_quarantine (run " in told
-    assert "Quarantined: 1 groups; with them the gate would have refused the day." in told
-    assert f"quarantined: group {BAD}, by queue_assignment.one_owner\n" in told
-    assert "what to do: The ledger may be wrong about this group" in told
+    message = capsys.readouterr().out
+    assert "shop-test 2026-11-17: passed_with_quarantine (run " in message
+    assert "Quarantined: 1 groups; with them the gate would have refused the day." in message
+    assert f"quarantined: group {BAD}, by queue_assignment.one_owner\n" in message
+    assert "what to do: The ledger may be wrong about this group" in message
 
 
 def test_a_rerun_of_the_day_changes_no_row(three_days: ThreeDays, tmp_path: Path) -> None:
@@ -125,10 +125,10 @@ def tuesday(three_days: ThreeDays, tmp_path: Path) -> Day:
 
 
 def test_without_the_setting_the_whole_day_is_refused(tuesday: Day) -> None:
-    said = refusal(tuesday, "clusters: {}\n")
+    output = refusal(tuesday, "clusters: {}\n")
 
-    assert "fails queue_assignment.one_owner" in said
-    assert "left out" not in said
+    assert "fails queue_assignment.one_owner" in output
+    assert "left out" not in output
 
 
 def test_a_waiver_readmits_the_group_without_another_build(tuesday: Day) -> None:
@@ -152,10 +152,10 @@ def quarantined(day: Day) -> list[dict[str, Any]]:
 
 
 def test_more_violating_groups_than_allowed_refuse_the_whole_day(tuesday: Day) -> None:
-    said = refusal(tuesday, QUARANTINE % ", limits: {quarantined_group.count_within_limit: 0.1}")
+    output = refusal(tuesday, QUARANTINE % ", limits: {quarantined_group.count_within_limit: 0.1}")
 
-    assert "note: no group is quarantined, because without it's -- " in said
-    assert "the day fails quarantined_group.count_within_limit" in said
+    assert "note: no group is quarantined, because without it's -- " in output
+    assert "the day fails quarantined_group.count_within_limit" in output
 
 
 def test_groups_that_the_build_did_not_know_are_one_sentence(tuesday: Day, three_days: ThreeDays) -> None:
@@ -165,11 +165,11 @@ def test_groups_that_the_build_did_not_know_are_one_sentence(tuesday: Day, three
     raised = ", ".join(f"{kind}: block" for ds, kind in kinds if ds == TUESDAY)
     assert raised
 
-    said = refusal(
+    output = refusal(
         tuesday, QUARANTINE % f", findings: {{{raised}}}, limits: {{quarantined_group.count_within_limit: 1}}"
     )
 
-    assert "which alone refuse it under the current settings: build it again" in said
+    assert "which alone refuse it under the current settings: build it again" in output
 
 
 def test_a_violation_without_a_group_refuses_the_whole_day(

@@ -114,7 +114,7 @@ def test_name_servers_are_compared_with_each_other_and_with_the_broker(shop_ware
     [row] = [row for row in answer(shop_warehouse, "route_differences") if row["cluster"] == "shop-prod"]
 
     assert (row["topic"], row["differences"]) == ("order-events", ["config_perm", "perm"])
-    assert [(told["nameserver"], told["perm"]) for told in row["answers"]] == [
+    assert [(output["nameserver"], output["perm"]) for output in row["answers"]] == [
         ("ns-1:9876", 6),
         ("ns-2:9876", 4),
     ]

@@ -25,9 +25,9 @@ from tests.support.simulated_cluster import (
     connections,
     refused,
     runtime_info,
-    said,
     silence,
     small_cluster,
+    success,
 )
 
 if TYPE_CHECKING:
@@ -511,7 +511,8 @@ def test_each_release_is_asked_what_it_knows(release: tuple[int, int, int]) -> N
 
 
 @pytest.mark.parametrize(
-    "answer", [refused(16, "no permission"), said({"table": {"brokerVersionDesc": "unheard-of"}}), said({})]
+    "answer",
+    [refused(16, "no permission"), success({"table": {"brokerVersionDesc": "unheard-of"}}), success({})],
 )
 def test_a_timeout_on_a_request_that_a_release_may_not_know_does_not_mark_a_broker_dead(
     answer: Answer,
@@ -596,7 +597,7 @@ def test_names_are_read_from_answers_that_rocketmqs_client_cannot_decode() -> No
 
 
 def running_info(start: int) -> Answer:
-    return said({"properties": {"PROP_CONSUMER_START_TIMESTAMP": f"{start}"}, "mqTable": {}})
+    return success({"properties": {"PROP_CONSUMER_START_TIMESTAMP": f"{start}"}, "mqTable": {}})
 
 
 def doubled(start_at: dict[str, int]) -> SimulatedCluster:
@@ -734,7 +735,7 @@ def test_missing_permissions_are_reported_by_kind_with_the_permission_to_grant()
 def test_an_unreadable_topic_list_does_not_affect_other_topic_lists() -> None:
     cluster = answering(
         lambda question: (
-            said(["not an object"])
+            success(["not an object"])
             if (question.kind, question.address) == ("nameserver_topic_list", "ns-1:9876")
             else None
         )

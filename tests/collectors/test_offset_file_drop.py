@@ -80,12 +80,12 @@ def landing(tmp_path: Path, drop: Path) -> Callable[..., LandedExport]:
             landed.file_count
         )
         events = writer.directory / "events.jsonl"
-        said = (
+        output = (
             [json.loads(line)["event"] for line in events.read_bytes().splitlines()]
             if events.exists()
             else []
         )
-        assert tuple(said) == landed.remarks
+        assert tuple(output) == landed.remarks
         return LandedExport(landed, writer.directory, lines)
 
     return land_drop_folder

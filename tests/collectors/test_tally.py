@@ -11,7 +11,7 @@ from rebalance_ledger.collectors.admin import Answer, Question
 from rebalance_ledger.collectors.tally import Tally, is_failure
 from rebalance_ledger.exports.contract import NOT_ASKED
 from rebalance_ledger.settings import CaptureQuality
-from tests.support.simulated_cluster import refused, said, silence
+from tests.support.simulated_cluster import refused, silence, success
 
 DEFAULTS = CaptureQuality()
 
@@ -26,7 +26,7 @@ def tally(*answers: tuple[dict[str, Any], Answer], counts_proxies: bool = False)
 @pytest.mark.parametrize(
     ("kind", "answer", "has_failed"),
     [
-        ("consumer_connection", said({}), False),
+        ("consumer_connection", success({}), False),
         ("consumer_connection", silence(), True),
         ("consumer_connection", refused(206, "not online"), False),
         ("consumer_connection", refused(16, "no permission"), True),
@@ -49,14 +49,14 @@ def test_answers_are_distinguished_from_failures(kind: str, answer: Answer, *, h
     ("failed", "quality"), [(0, "complete"), (5, "complete"), (6, "degraded"), (51, "failed")]
 )
 def test_the_failure_rate_decides_the_quality(failed: int, quality: str) -> None:
-    answers = [({}, silence() if number < failed else said({})) for number in range(100)]
+    answers = [({}, silence() if number < failed else success({})) for number in range(100)]
     assert tally(*answers).verdict(DEFAULTS) == quality
 
 
 def test_a_group_without_an_answer_from_any_broker_degrades_the_capture() -> None:
-    many = [({}, said({}))] * 1000
+    many = [({}, success({}))] * 1000
     unanswered = ({"kind": "consumer_connection", "group": "g"}, silence())
-    answered = ({"kind": "consumer_connection", "group": "g", "broker_addr": "b:1"}, said({}))
+    answered = ({"kind": "consumer_connection", "group": "g", "broker_addr": "b:1"}, success({}))
     assert tally(*many, unanswered).verdict(DEFAULTS) == "degraded"
     assert tally(*many, unanswered, answered).verdict(DEFAULTS) == "complete"
     assert tally(*many, answered, unanswered).verdict(DEFAULTS) == "complete"
@@ -64,7 +64,7 @@ def test_a_group_without_an_answer_from_any_broker_degrades_the_capture() -> Non
 
 def test_a_group_without_read_permission_is_reported_as_such() -> None:
     counted = tally(
-        *[({}, said({}))] * 1000, ({"kind": "consumer_connection", "group": "g"}, refused(16, "no"))
+        *[({}, success({}))] * 1000, ({"kind": "consumer_connection", "group": "g"}, refused(16, "no"))
     )
     assert counted.verdict(DEFAULTS) == "complete"
     assert counted.refused == {"consumer_connection": 1}
@@ -72,14 +72,14 @@ def test_a_group_without_read_permission_is_reported_as_such() -> None:
 
 def test_one_answering_name_server_is_enough_for_a_topic() -> None:
     fields = {"kind": "nameserver_route", "topic": "t", "broker_addr": ""}
-    up, down = (fields | {"nameserver": "up:1"}, said({})), (fields | {"nameserver": "down:1"}, silence())
+    up, down = (fields | {"nameserver": "up:1"}, success({})), (fields | {"nameserver": "down:1"}, silence())
     for order in ((up, down), (down, up)):
         assert (tally(*order).asked_count, tally(*order).failed_count) == (1, 0)
     assert tally(down, down).failed_count == 1
 
 
 def test_the_document_counts_failures_by_kind_server_and_group() -> None:
-    counted = tally(({"group": "g"}, silence()), ({"broker_addr": "b:1"}, said({})))
+    counted = tally(({"group": "g"}, silence()), ({"broker_addr": "b:1"}, success({})))
     assert counted.document() == {
         "asked_count": 2,
         "failed_count": 1,

@@ -432,14 +432,14 @@ def end_all(stand_ins: StandIns, code: int, words: str) -> None:
     stand_ins.end({f"{name} c": (code, words) for name in ("verify", "build", "gate", "publish", "report")})
 
 
-@pytest.mark.parametrize(("dry_run", "said"), [("true", []), ("false", ["--apply"])])
+@pytest.mark.parametrize(("dry_run", "flags"), [("true", []), ("false", ["--apply"])])
 def test_maintenance_is_a_dry_run_by_default(
-    stand_ins: StandIns, tmp_path: Path, dry_run: str, said: list[str]
+    stand_ins: StandIns, tmp_path: Path, dry_run: str, flags: list[str]
 ) -> None:
     (tmp_path / "ledger.yaml").write_text(f"maintenance: {{dry_run: {dry_run}}}\n")
     MaintainWarehouseOperator(task_id="maintain").execute({})
     places = [f"--warehouse={tmp_path / 'warehouse'}", f"--settings={tmp_path / 'ledger.yaml'}"]
-    assert stand_ins.calls == [["ledger", "maintain", *places, *said]]
+    assert stand_ins.calls == [["ledger", "maintain", *places, *flags]]
 
 
 @pytest.mark.parametrize(

@@ -249,8 +249,8 @@ def spark_settings(file: Path) -> dict[str, str]:
     ],
 )
 def test_a_component_is_healthy_only_if_its_health_page_confirms_it(expected: list[str], code: int) -> None:
-    said = {"scheduler": {"status": "healthy"}, "triggerer": {"status": "unhealthy"}, "dag_processor": None}
-    with page(said) as address:
+    health = {"scheduler": {"status": "healthy"}, "triggerer": {"status": "unhealthy"}, "dag_processor": None}
+    with page(health) as address:
         answer = look(address, *expected)
     assert answer.returncode == code
     assert bool(answer.stdout) == bool(code)
@@ -270,12 +270,12 @@ def look(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def page(said: Any) -> Iterator[str]:
+def page(health: Any) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(json.dumps(said).encode())
+            self.wfile.write(json.dumps(health).encode())
 
         def log_message(self, *_: Any) -> None:
             pass

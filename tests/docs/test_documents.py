@@ -134,12 +134,12 @@ def test_pages_of_findings_are_exactly_those_of_the_kinds() -> None:
 def test_the_page_of_a_finding_describes_cause_confirmation_and_fix(kind: str) -> None:
     page = text_of(FINDINGS / f"{kind}.md")
     parts = re.split(r"^- \*\*(\w[\w ]*)\.\*\*", page, flags=re.MULTILINE)
-    said = dict(zip(parts[1::2], parts[2::2], strict=True))
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
 
     assert page.startswith(f"# `{kind}`\n")
-    assert list(said) == ["How it arises", "Evidence", "Confirm", "Do"]
-    assert "mqadmin" in said["Confirm"]
-    assert re.search(r"`\w+(_count|_per_client|_values)`", said["Evidence"])
+    assert list(sections) == ["How it arises", "Evidence", "Confirm", "Do"]
+    assert "mqadmin" in sections["Confirm"]
+    assert re.search(r"`\w+(_count|_per_client|_values)`", sections["Evidence"])
 
 
 @pytest.mark.parametrize("kind", FINDING_KINDS)

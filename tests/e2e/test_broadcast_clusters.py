@@ -224,7 +224,7 @@ class Site:
         def missing() -> str | None:
             for name in names:
                 held = loads(self.cluster.running_info(self.members[name]))["mqTable"]
-                at = [told["commitOffset"] for queue, told in held.items()]
+                at = [process_queue["commitOffset"] for queue, process_queue in held.items()]
                 if not at or set(at) != {offset}:
                     return f"{name} of {self.release} is at {at}"
             return None
@@ -518,10 +518,10 @@ class TestClientsOfOneRelease:
         assert found == {name: {ON_THE_SECOND_DAY if name in ONLINE else None} for name in FATES}
 
     def test_exactly_the_predicted_clients_fail_to_start(self, outcome: Outcome, release: str) -> None:
-        said = outcome.by_name(release, lambda client_id: outcome.refusals.get(client_id, ""))
-        refused = {name for name, sentence in said.items() if sentence}
+        refusals = outcome.by_name(release, lambda client_id: outcome.refusals.get(client_id, ""))
+        refused = {name for name, sentence in refusals.items() if sentence}
         assert refused == {name for name in FATES if fate(name, release).restarts == {"fails_to_start"}}
-        assert all("readLocalOffset Exception" in said[name] for name in refused)
+        assert all("readLocalOffset Exception" in refusals[name] for name in refused)
 
     def test_the_other_clients_start_at_the_predicted_offset_for_the_predicted_reason(
         self, outcome: Outcome, release: str

@@ -168,14 +168,14 @@ def test_every_release_is_collected_with_the_queues_that_each_member_reports(
             member.client_id: {(queue.topic, queue.broker_name, queue.queue_id) for queue in queues}
             for member, queues in cluster.owned(group)
         }
-    told = {
+    message = {
         line["client_id"]: {
             (key["topic"], key["brokerName"], key["queueId"])
             for key, _ in loads(line["payload"])["mqTable"].items()
         }
         for line in collector.lines("consumer_running_info")
     }
-    assert told == owned
+    assert message == owned
     kinds = {path.name for path in collector.directory.glob("*.jsonl")}
     failed = {
         kind.name: errors(collector.lines(kind.name)) - {""}
@@ -211,14 +211,14 @@ def test_each_broker_gets_only_requests_that_its_release_knows(
             member.client_id: {(queue.topic, queue.broker_name, queue.queue_id) for queue in queues}
             for member, queues in cluster.owned(group)
         }
-    told = {
+    message = {
         line["client_id"]: {
             (key["topic"], key["brokerName"], key["queueId"])
             for key, _ in loads(line["payload"])["mqTable"].items()
         }
         for line in collector.lines("consumer_running_info")
     }
-    assert told == owned
+    assert message == owned
     failed = {
         (line["kind"], line["broker"], line["error"]["type"])
         for path in collector.directory.glob("*.jsonl")
@@ -238,8 +238,8 @@ def test_a_static_topic_hides_no_other_topic(cluster: RealCluster, collector: Co
     cluster.mqadmin(
         "updateStaticTopic", "-n", cluster.name_servers[0], "-t", "fixed", "-qn", "4", "-c", cluster.name
     )
-    told = collector.run(*cluster.name_servers)
-    assert "cannot be read" not in told
+    message = collector.run(*cluster.name_servers)
+    assert "cannot be read" not in message
     (config, other) = collector.lines("broker_topic_config")
     assert "topicQueueMappingDetailMap" in config["payload"] + other["payload"]
     for broker in cluster.broker_addresses:
@@ -250,14 +250,14 @@ def test_a_static_topic_hides_no_other_topic(cluster: RealCluster, collector: Co
 def test_payloads_are_the_bytes_received_over_the_wire(cluster: RealCluster, collector: Collector) -> None:
     with TcpProxy(cluster.name_servers[0]) as proxy:
         collector.run(proxy.address)
-        said = b"".join(proxy.heard)
+        output = b"".join(proxy.heard)
     lines = [
         line
         for kind in ("nameserver_topic_list", "nameserver_cluster_info", "nameserver_route")
         for line in collector.lines(kind)
     ]
     assert len(lines) > 5
-    assert all(line["payload"].encode() in said for line in lines)
+    assert all(line["payload"].encode() in output for line in lines)
 
 
 def test_a_client_id_with_shell_sql_html_and_paths_is_only_text(
@@ -278,8 +278,8 @@ def test_the_progress_of_a_broadcasting_client_is_in_its_answers_and_in_its_file
     on_disk = cluster.offsets_folder(member.host)
 
     def missing() -> str | None:
-        told = loads(cluster.running_info(member))["mqTable"]
-        read = sum(max(0, queue["commitOffset"]) for _, queue in told.items())
+        message = loads(cluster.running_info(member))["mqTable"]
+        read = sum(max(0, queue["commitOffset"]) for _, queue in message.items())
         if read < 40:
             return f"{read} of 40 messages are read"
         return None if list(on_disk.rglob("offsets.json")) else "no offset file is written"
@@ -290,8 +290,8 @@ def test_the_progress_of_a_broadcasting_client_is_in_its_answers_and_in_its_file
 
     (held,) = [line for line in collector.lines("consumer_running_info") if line["group"] == "everybody"]
     in_info = {
-        tuple(sorted(queue.items())): told["commitOffset"]
-        for queue, told in loads(held["payload"])["mqTable"].items()
+        tuple(sorted(queue.items())): message["commitOffset"]
+        for queue, message in loads(held["payload"])["mqTable"].items()
     }
     (status,) = collector.lines("consumer_status")
     assert (status["group"], status["client_id"], status["topic"]) == ("everybody", "10.0.0.3@all", "notices")
@@ -311,8 +311,8 @@ def test_a_name_server_that_is_down_affects_only_its_own_lines(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         down = f"127.0.0.1:{closed.getsockname()[1]}"
-    told = collector.run(cluster.name_servers[0], down, unresponsive_after_s=1)
-    assert f"warning: {down} was not called any more in this run" in told
+    message = collector.run(cluster.name_servers[0], down, unresponsive_after_s=1)
+    assert f"warning: {down} was not called any more in this run" in message
     topics = {line["topic"] for line in collector.lines("nameserver_route")}
     for nameserver, has_failed in ((cluster.name_servers[0], False), (down, True)):
         lines = [line for line in collector.lines("nameserver_route") if line["nameserver"] == nameserver]
@@ -322,8 +322,8 @@ def test_a_name_server_that_is_down_affects_only_its_own_lines(
 
 
 def test_without_any_name_server_there_is_one_sentence_and_no_export(collector: Collector) -> None:
-    told = collector.run("127.0.0.1:1", expect=1, retries=0)
-    assert told.splitlines()[-1].startswith(
+    message = collector.run("127.0.0.1:1", expect=1, retries=0)
+    assert message.splitlines()[-1].startswith(
         "None of the name servers (127.0.0.1:1) returns topics and brokers ("
     )
     assert collector.exports_seen() == []
@@ -374,10 +374,10 @@ def test_missing_answers_of_a_broker_that_stops_half_way_are_error_lines(
         collector.wait_for_lines(process, 1, "broker_topic_stats")
         assert process.poll() is None
         with cluster.frozen("broker-b"):
-            _, told = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 4, told
+            _, message = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 4, message
     assert verify(collector.directory, cluster="c").quality == "degraded"
-    assert f"warning: {frozen} was not called any more in this run" in told
+    assert f"warning: {frozen} was not called any more in this run" in message
     stats = collector.lines("broker_topic_stats")
     of_each = {
         address: [line for line in stats if line["broker_addr"] == address]
@@ -471,9 +471,9 @@ def test_a_killed_admin_client_is_reported_in_one_sentence_and_leaves_no_export(
         collector.wait_for_lines(process, 10)
         (jvm,) = [each for each in psutil.Process(process.pid).children() if "java" in each.name()]
         jvm.kill()
-        _, told = process.communicate(timeout=TIMEOUT_S)
+        _, message = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1
-    assert told.splitlines()[-1].startswith("The JVM of RocketMQ's admin client ended while it was asked")
+    assert message.splitlines()[-1].startswith("The JVM of RocketMQ's admin client ended while it was asked")
     assert collector.exports_seen() == []
 
 
@@ -488,9 +488,9 @@ def test_credentials_are_in_no_argument_no_environment_and_no_file(
         for pid in family:
             for name in ("cmdline", "environ"):
                 assert SECRET.encode() not in Path(f"/proc/{pid}/{name}").read_bytes()
-        out, told = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 0, told
-    assert SECRET not in out + told
+        out, message = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0, message
+    assert SECRET not in out + message
     assert not [
         path
         for path in collector.folder.rglob("*")
@@ -504,8 +504,8 @@ def test_a_second_collector_of_the_day_is_refused_while_and_after_the_first_runs
     with collector.started(*cluster.name_servers, **SLOW) as process:
         collector.wait_for_lines(process, 1)
         assert "is being written by another process" in collector.run(*cluster.name_servers, expect=2)
-        _, told = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 0, told
+        _, message = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 0, message
     sealed = (collector.directory / MANIFEST_NAME).read_bytes()
     assert "is already an export" in collector.run(*cluster.name_servers, expect=2)
     assert (collector.directory / MANIFEST_NAME).read_bytes() == sealed
@@ -524,8 +524,8 @@ def test_credentials_of_the_environment_are_not_inherited(
         collector.wait_for_lines(process, 10)
         (jvm,) = [each for each in psutil.Process(process.pid).children() if "java" in each.name()]
         assert SECRET not in str(jvm.environ()) + str(jvm.cmdline())
-        _, told = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 0, told
+        _, message = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 0, message
     finally:
         process.kill()
         process.communicate()
@@ -599,8 +599,8 @@ def test_a_failed_tls_connection_is_reported_in_one_sentence_with_its_cause(
     own, other = map(Authority, folders)
     settings = {} if tls is None else {"tls": tls and {"trusted_certificates": str(other.file)}}
     with TcpProxy(cluster.name_servers[0], tls=own.context) as proxy:
-        told = collector.run(proxy.address, expect=1, retries=0, call_timeout_ms=2000, **settings)
-    assert cause in told.splitlines()[-1]
+        message = collector.run(proxy.address, expect=1, retries=0, call_timeout_ms=2000, **settings)
+    assert cause in message.splitlines()[-1]
 
 
 def test_without_certificates_no_request_is_sent_not_even_in_plain_text(

@@ -88,12 +88,12 @@ def test_a_second_run_changes_no_row_and_a_damaged_export_fails_it_and_is_named(
     before = published_state(Warehouse.at(str(project.warehouse)))
     assert before
 
-    said = make_run(project, tmp_path / "exports", damaged=SECOND, expect=2)
+    message = make_run(project, tmp_path / "exports", damaged=SECOND, expect=2)
 
     for step in ("build", "gate", "publish", "report"):
-        assert len(re.findall(rf"^  shop-prod +{step} ", said, re.MULTILINE)) == 1
-    assert f"verify_export of shop-prod failed for {SECOND} (exit code 2)" in said
-    assert "nameserver_routes.jsonl" in said
+        assert len(re.findall(rf"^  shop-prod +{step} ", message, re.MULTILINE)) == 1
+    assert f"verify_export of shop-prod failed for {SECOND} (exit code 2)" in message
+    assert "nameserver_routes.jsonl" in message
     assert published_state(Warehouse.at(str(project.warehouse))) == before
 
 

@@ -98,8 +98,8 @@ class Judged:
     def altered(self, table: Table, column: Column) -> Iterator[str]:
         """Queries for the table with another value in one row, for one row after the other."""
         rows = sorted(staged_rows(self.stage, table.name), key=str)
-        told = [row for row in rows if row[column.name] is not None] or rows
-        for row in told[:: max(1, len(told) // MOST_ROWS)][:MOST_ROWS]:
+        candidates = [row for row in rows if row[column.name] is not None] or rows
+        for row in candidates[:: max(1, len(candidates) // MOST_ROWS)][:MOST_ROWS]:
             is_row = " AND ".join(
                 f"{name} IS NOT DISTINCT FROM {sql_literal(row[name])}" for name in table.key
             )

@@ -108,8 +108,8 @@ def queue(day: StagedDay, group: str, **values: Any) -> Row:
 def remembered(day: StagedDay, row: Row, offset: int) -> None:
     """Let the client say that it has this offset in memory, which the row of `broadcast_offset` has too."""
     names = ("consumer_group", "client_id", "topic", "broker_name", "queue_id")
-    told = {name: row[name] for name in names}
-    day.add("memory_offset", memory_offset=offset, captured_at=f"{day_text()}T12:00:00Z", **told)
+    values = {name: row[name] for name in names}
+    day.add("memory_offset", memory_offset=offset, captured_at=f"{day_text()}T12:00:00Z", **values)
     row["memory_offset"] = offset
 
 

@@ -164,7 +164,7 @@ def change_that_is_not_named(day: StagedDay, group: str) -> None:
     add_churned(day, group)["changes"] = ["clients_joined"]
 
 
-def day_in_order() -> StagedDay:
+def consistent_day() -> StagedDay:
     """Return a day with every state of churn and every change."""
     day = StagedDay()
     day.baseline_ds = BEFORE
@@ -214,7 +214,7 @@ def measured(day: StagedDay) -> dict[str, Row]:
 
 
 def test_a_valid_day_violates_nothing_whatever_changed() -> None:
-    day = day_in_order()
+    day = consistent_day()
 
     found = measured(day)
 
@@ -244,7 +244,7 @@ def test_a_first_day_violates_nothing() -> None:
 
 
 def test_each_fault_violates_its_own_expectations_only() -> None:
-    day = day_in_order()
+    day = consistent_day()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
 

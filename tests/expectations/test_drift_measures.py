@@ -793,7 +793,7 @@ def silent_name_server(day: StagedDay, topic: str) -> None:
     file = f"routes of {topic}"
     row = day.of("export_record", file=file, nameserver=NAMESERVERS[1])[0]
     row["state"] = "error"
-    next(told for told in day.manifest if told["path"] == file)["error_count"] = 1
+    next(entry for entry in day.manifest if entry["path"] == file)["error_count"] = 1
     add_divergence(day, topic)
 
 

@@ -454,11 +454,11 @@ def payload_changed(day: StagedDay, kind: str, name: str, pattern: str, replacem
     """Changes the text that the export has, and silver as little as the build's reader would."""
     assert day.export is not None
     for row in day.export:
-        said = json.loads(row["value"])
-        if row["kind"] == kind and name in {said.get("group"), said.get("topic"), said.get("broker")}:
-            said["payload"], count = re.subn(pattern, replacement, said["payload"])
+        line = json.loads(row["value"])
+        if row["kind"] == kind and name in {line.get("group"), line.get("topic"), line.get("broker")}:
+            line["payload"], count = re.subn(pattern, replacement, line["payload"])
             assert count
-            row["value"] = json.dumps(said)
+            row["value"] = json.dumps(line)
 
 
 @excused

@@ -379,13 +379,13 @@ def measured() -> dict[str, str]:
         add_facts(day, kind, f"{kind}-{column}-other")
         row = add_finding(day, kind, f"{kind}-{column}-other")
         row[column] = ["something else"]
-    for name, is_proven, is_told in (
+    for name, is_proven, is_published in (
         ("g_proven", True, True),
         ("g_untold", True, False),
         ("g_paused", False, False),
         ("g_deleted", False, True),
     ):
-        add_offline_group(day, name, is_proven=is_proven, is_told=is_told)
+        add_offline_group(day, name, is_proven=is_proven, is_published=is_published)
     add_finding(day, "load_imbalanced", "wrong_advice")["advice"] = ADVICE["idle_clients"]
     add_finding(day, "unowned", "advice_of_kind")["advice"] = ADVICE["unowned"]
     add_finding(day, "order_conf_differs", "number_of_another_kind")["group_count"] = 3
@@ -397,7 +397,7 @@ def measured() -> dict[str, str]:
     }
 
 
-def add_offline_group(day: StagedDay, group: str, *, is_proven: bool, is_told: bool) -> None:
+def add_offline_group(day: StagedDay, group: str, *, is_proven: bool, is_published: bool) -> None:
     """Add a group that is offline on two days, whose offset moved between them unless its absence is proven."""
     queue = {"consumer_group": group, "topic": "t", "broker_name": "b", "queue_id": 0}
     day.before["consume_progress"].append(queue | {"consumer_offset": 7 if is_proven else 6})
@@ -407,7 +407,7 @@ def add_offline_group(day: StagedDay, group: str, *, is_proven: bool, is_told: b
     )
     add_facts(day, "group_offline", group)
     row = add_finding(day, "group_offline", group)
-    if is_told:
+    if is_published:
         row["evidence"] += " It was offline on 2026-11-15 too, and no offset of it has moved since."
         row["advice"] = DELETE_GROUP
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 KIND = "consumer_connection"
 PLAIN = '{"connectionSet":[]}'
 OTHER = '{"connectionSet":[{"clientId":"c1"}]}'
-Told = tuple[int | None, bool | None]
+LineState = tuple[int | None, bool | None]
 """counted_line and is_repeat of a line."""
 
-REPEATS: dict[str, tuple[list[str], list[Told], bool]] = {
+REPEATS: dict[str, tuple[list[str], list[LineState], bool]] = {
     # Contents of three lines, each a second newer than the one before; what silver says of them; whether it is wrong.
     "two_repeats": ([PLAIN, PLAIN, PLAIN], [(3, True), (3, True), (None, None)], False),
     "one_of_another_content": ([OTHER, PLAIN, PLAIN], [(3, False), (3, True), (None, None)], False),
@@ -50,9 +50,11 @@ REPEATS: dict[str, tuple[list[str], list[Told], bool]] = {
 }
 
 
-def with_repeats(day: StagedDay, name: str, contents: list[str], told: list[Told]) -> None:
+def with_repeats(day: StagedDay, name: str, contents: list[str], line_states: list[LineState]) -> None:
     assert day.export is not None
-    for number, (content, (counted_line, is_repeat)) in enumerate(zip(contents, told, strict=True), start=1):
+    for number, (content, (counted_line, is_repeat)) in enumerate(
+        zip(contents, line_states, strict=True), start=1
+    ):
         instant = f"2026-11-16T01:00:0{number}Z"
         is_payload = content.startswith("{")
         asked = {"group": name, "broker": "a", "captured_at": instant}
@@ -176,8 +178,8 @@ def reasons_of_parser() -> list[tuple[str, str, str]]:
 def examples() -> dict[str, str]:
     """Expectation -> its examples, as one text."""
     day = StagedDay(export=[])
-    for name, (contents, told, _) in REPEATS.items():
-        with_repeats(day, name, contents, told)
+    for name, (contents, line_states, _) in REPEATS.items():
+        with_repeats(day, name, contents, line_states)
     for name, (in_export, text, _) in REJECTED.items():
         with_rejected(day, name, in_export, text)
     for name, (kind, payload, reason, _) in REASONS.items():

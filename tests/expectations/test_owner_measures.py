@@ -41,11 +41,11 @@ def add_group(
     day: StagedDay,
     group: str,
     clients: tuple[str, ...] = ("c1", "c2", "c3"),
-    told: tuple[str | None, ...] = ("AVG", "AVG", "AVG"),
+    strategies_of_clients: tuple[str | None, ...] = ("AVG", "AVG", "AVG"),
 ) -> None:
     """Add a group of `orders` whose members report these strategies and divide by AVG."""
     day.add_group(group, "orders", clients)
-    for client, strategy in zip(sorted(set(clients)), told, strict=False):
+    for client, strategy in zip(sorted(set(clients)), strategies_of_clients, strict=False):
         day.of("consumer_client", consumer_group=group, client_id=client)[0]["strategy"] = strategy
 
 
@@ -231,7 +231,7 @@ def another_effective_strategy(day: StagedDay, group: str) -> None:
 
 @fault(FOLLOWS)
 def one_strategy_where_members_report_two(day: StagedDay, group: str) -> None:
-    add_group(day, group, told=("AVG", "AVG", "AVG_BY_CIRCLE"))
+    add_group(day, group, strategies_of_clients=("AVG", "AVG", "AVG_BY_CIRCLE"))
 
 
 @fault(FOLLOWS)
@@ -243,7 +243,7 @@ def configured_without_settings(day: StagedDay, group: str) -> None:
 
 @fault()
 def configured_with_settings(day: StagedDay, group: str) -> None:
-    add_group(day, group, told=(None, None, None))
+    add_group(day, group, strategies_of_clients=(None, None, None))
     day.configure(group, strategy="AVG")
     for row in rows(day, group):
         row["strategy_source"] = "configured"
@@ -251,12 +251,12 @@ def configured_with_settings(day: StagedDay, group: str) -> None:
 
 @fault(FOLLOWS)
 def effective_where_nobody_reports(day: StagedDay, group: str) -> None:
-    add_group(day, group, told=(None, None, None))
+    add_group(day, group, strategies_of_clients=(None, None, None))
 
 
 @fault(FOLLOWS)
 def configured_otherwise_than_settings_say(day: StagedDay, group: str) -> None:
-    add_group(day, group, told=(None, None, None))
+    add_group(day, group, strategies_of_clients=(None, None, None))
     day.configure(group, strategy="AVG_BY_CIRCLE")
     for row in rows(day, group):
         row["strategy_source"] = "configured"
@@ -447,7 +447,7 @@ for _name in CLASSES:
 
 def add_mixed(day: StagedDay, group: str) -> None:
     """Let two members divide by AVG and one in turns: each takes what its own strategy gives it."""
-    add_group(day, group, told=("AVG", "AVG", "AVG_BY_CIRCLE"))
+    add_group(day, group, strategies_of_clients=("AVG", "AVG", "AVG_BY_CIRCLE"))
     for even, turn in zip(rows(day, group), rows(day, group, "AVG_BY_CIRCLE"), strict=True):
         owners = [even["client_id"]] * (even["client_id"] != "c3") + ["c3"] * (turn["client_id"] == "c3")
         for row in (even, turn):
@@ -483,7 +483,7 @@ def mixed_with_an_owner_less(day: StagedDay, group: str) -> None:
 
 def add_member_without_parameters(day: StagedDay, group: str) -> list[Row]:
     """Let two members divide by AVG, and one by a ring of which no settings give the nodes; return the effective rows."""
-    add_group(day, group, told=("AVG", "AVG", "CONSISTENT_HASH"))
+    add_group(day, group, strategies_of_clients=("AVG", "AVG", "CONSISTENT_HASH"))
     for even in rows(day, group):
         even.update(is_effective=False, strategy_source="hypothetical")
         day.rows["queue_assignment"].append(
@@ -524,14 +524,14 @@ def connections_of_nobody(day: StagedDay, group: str) -> None:
 
 @fault(REPORTS)
 def one_report_too_many(day: StagedDay, group: str) -> None:
-    add_group(day, group, told=("AVG", "AVG", None))
+    add_group(day, group, strategies_of_clients=("AVG", "AVG", None))
     for row in day.of("assignment_fairness", consumer_group=group):
         row["reporting_client_count"] = 3
 
 
 @fault()
 def member_without_a_report(day: StagedDay, group: str) -> None:
-    add_group(day, group, told=("AVG", "AVG", None))
+    add_group(day, group, strategies_of_clients=("AVG", "AVG", None))
 
 
 @pytest.fixture(scope="module")

@@ -209,9 +209,11 @@ def add_case(day: StagedDay, group: str, case: Case, owners: list[list[str]]) ->
             "client_version": case.versions[client_id],
         }
         day.add("consumer_connection", broker_name="broker-a", consumer_group=group, **member)
-    told, source = (case.strategy, "observed") if case.language == "JAVA" else (None, "configured")
+    strategy, source = (case.strategy, "observed") if case.language == "JAVA" else (None, "configured")
     for client_id in dict.fromkeys(case.client_ids):
-        day.add("consumer_client", consumer_group=group, client_id=client_id, state="online", strategy=told)
+        day.add(
+            "consumer_client", consumer_group=group, client_id=client_id, state="online", strategy=strategy
+        )
         day.add("client_subscription", consumer_group=group, client_id=client_id, topic=topic)
     is_tried = case.language == "JAVA" and case.rule == {"virtual_node_count": 10}
     if case.rule and not is_tried:

@@ -44,10 +44,10 @@ def test_a_publication_on_a_full_disk_makes_no_row_of_the_day_visible(
 ) -> None:
     before, after = days.contents
     report = on_full_disk(days.judged, tmp_path / "disk", free_kib, "step", "publish")
-    code, told = report["full"]
+    code, output = report["full"]
     assert code == 1
-    assert "No space left on device" in told
-    assert "Traceback" not in told
+    assert "No space left on device" in output
+    assert "Traceback" not in output
     assert report["read_when_full"] == report["read_after"] == before
     assert report["again"][0] == 0, report["again"][1]
     assert report["read_again"] == after
@@ -59,9 +59,9 @@ def test_a_computation_on_a_full_disk_makes_no_row_of_the_day_visible(
 ) -> None:
     before, after = days.contents
     report = on_full_disk(days.monday, tmp_path / "disk", free_kib, "run")
-    code, told = report["full"]
+    code, output = report["full"]
     assert code == 1
-    assert "No space left on device" in told
+    assert "No space left on device" in output
     assert report["read_when_full"] == report["read_after"] == before
     assert report["again"][0] == 0, report["again"][1]
     assert report["read_again"] == after

@@ -288,7 +288,7 @@ def test_the_first_page_of_a_refused_day_starts_with_the_failures_and_what_to_do
     )
 
     text = " ".join(_Page((tmp_path / "index.html").read_text(encoding="utf-8")).text.split())
-    told = [
+    output = [
         "Cluster shop's, day 2026-11-16",
         "Refused: the day is not published",
         "What failed",
@@ -304,8 +304,8 @@ def test_the_first_page_of_a_refused_day_starts_with_the_failures_and_what_to_do
         "All expectations",
         "queue_assignment 1 failed 12 passed",
     ]
-    places = [text.find(part) for part in told]
-    assert -1 not in places, dict(zip(told, places, strict=True))
+    places = [text.find(part) for part in output]
+    assert -1 not in places, dict(zip(output, places, strict=True))
     assert places == sorted(places)
 
 

@@ -17,7 +17,7 @@ from rebalance_ledger.settings import GateSettings
 ONE_OWNER = "queue_assignment.one_owner"
 
 
-def at_fault(rows: list[Row], **settings: Any) -> list[Row] | None:
+def quarantined_rows(rows: list[Row], **settings: Any) -> list[Row] | None:
     rules = Rules(GateSettings.model_validate(settings), DS)
     return groups_at_fault(evaluate(rows, rules, baseline_ds=None))
 
@@ -28,7 +28,7 @@ def test_each_group_is_listed_with_each_expectation_that_it_violates() -> None:
         finding__text_fields_not_empty=[offender("b", broker="broker-a")],
     )
 
-    found = at_fault(rows)
+    found = quarantined_rows(rows)
 
     assert found is not None
     assert [(row["consumer_group"], row["expectation_id"], row["observed"]) for row in found] == [
@@ -42,31 +42,37 @@ def test_each_group_is_listed_with_each_expectation_that_it_violates() -> None:
 
 
 def test_no_group_is_quarantined_on_a_valid_day_or_a_day_with_warnings_only() -> None:
-    assert at_fault(measures()) == []
+    assert quarantined_rows(measures()) == []
     assert (
-        at_fault(measures(queue_assignment__one_owner=[offender("a")]), severities={ONE_OWNER: "warn"}) == []
+        quarantined_rows(
+            measures(queue_assignment__one_owner=[offender("a")]), severities={ONE_OWNER: "warn"}
+        )
+        == []
     )
 
 
 def test_one_violation_without_a_group_prevents_any_quarantine() -> None:
     of_a = {"queue_assignment__one_owner": [offender("a")]}
 
-    assert at_fault(measures(**of_a, producer_spread__shares_add_up=[offender(None)])) is None
-    assert at_fault(measures(**of_a, finding__text_fields_not_empty=[offender("b"), offender(None)])) is None
+    assert quarantined_rows(measures(**of_a, producer_spread__shares_add_up=[offender(None)])) is None
+    assert (
+        quarantined_rows(measures(**of_a, finding__text_fields_not_empty=[offender("b"), offender(None)]))
+        is None
+    )
 
 
 def test_a_metric_without_a_subject_or_a_missing_metric_belongs_to_no_group() -> None:
-    told_in_part = measures(queue_assignment__one_owner=[offender("a")])
-    next(row for row in told_in_part if row["expectation_id"] == ONE_OWNER)["observed"] = 2.0
+    measured_in_part = measures(queue_assignment__one_owner=[offender("a")])
+    next(row for row in measured_in_part if row["expectation_id"] == ONE_OWNER)["observed"] = 2.0
 
-    assert at_fault(told_in_part) is None
-    assert at_fault([row for row in measures() if row["expectation_id"] != ONE_OWNER]) is None
+    assert quarantined_rows(measured_in_part) is None
+    assert quarantined_rows([row for row in measures() if row["expectation_id"] != ONE_OWNER]) is None
 
 
 def test_groups_with_a_waiver_or_only_warnings_are_not_quarantined() -> None:
     rows = measures(queue_assignment__one_owner=[offender("a"), offender("dev-b"), offender("c")])
 
-    found = at_fault(
+    found = quarantined_rows(
         rows,
         waivers=[waiver(expectation=ONE_OWNER, consumer_group="a")],
         groups={"dev-*": {"severities": {ONE_OWNER: "warn"}}},
@@ -79,7 +85,7 @@ def test_groups_with_a_waiver_or_only_warnings_are_not_quarantined() -> None:
 def test_a_group_that_exceeds_a_limit_of_the_settings_is_quarantined() -> None:
     uneven = measures(assignment_fairness__even_enough=[offender("a", 4), offender("b", 1.5)])
 
-    found = at_fault(uneven, max_over_mean={"warn": 1.2, "block": 2})
+    found = quarantined_rows(uneven, max_over_mean={"warn": 1.2, "block": 2})
 
     assert found is not None
     assert names(found) == ("a",)
@@ -87,7 +93,7 @@ def test_a_group_that_exceeds_a_limit_of_the_settings_is_quarantined() -> None:
 
 
 def test_a_day_that_passes_without_groups_reports_it_with_or_without_warnings() -> None:
-    found = at_fault(measures(queue_assignment__one_owner=[offender("a\x1b[31m", 2)]))
+    found = quarantined_rows(measures(queue_assignment__one_owner=[offender("a\x1b[31m", 2)]))
     assert found is not None
 
     verdict = judge(
@@ -111,7 +117,7 @@ def test_a_day_that_passes_without_groups_reports_it_with_or_without_warnings() 
 
 
 def test_a_day_that_is_still_refused_without_groups_quarantines_none() -> None:
-    found = at_fault(measures(queue_assignment__one_owner=[offender("a")]))
+    found = quarantined_rows(measures(queue_assignment__one_owner=[offender("a")]))
     assert found is not None
     rest = measures(producer_spread__shares_add_up=[offender(None)])
 

@@ -115,9 +115,9 @@ def test_an_export_that_cannot_be_landed_is_kept_sealed_at_the_path_in_the_messa
 
     monkeypatch.setattr(ObjectPath, "write", breaks)
     assert collect(exports, tmp_path) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert "the store does not answer" in said
-    kept = re.search(r"ledger exports upload (\S+) --exports", said)
+    output = " ".join(capsys.readouterr().err.split())
+    assert "the store does not answer" in output
+    kept = re.search(r"ledger exports upload (\S+) --exports", output)
     assert kept is not None
     monkeypatch.setattr(ObjectPath, "write", write)
 

@@ -73,11 +73,11 @@ def test_a_day_that_has_not_landed_is_reported(ledger: Ledger) -> None:
 
 
 def test_a_uri_of_another_scheme_is_refused(ledger: Ledger) -> None:
-    said = ledger("exports", "verify", "gs://bucket/x/2026-11-18", ends_with=2)
-    assert "neither a folder nor s3a://" in said
+    output = ledger("exports", "verify", "gs://bucket/x/2026-11-18", ends_with=2)
+    assert "neither a folder nor s3a://" in output
 
 
 def test_commands_that_need_a_disk_report_what_to_do(ledger: Ledger) -> None:
     options = ["--cluster=c", "--keep-days=3", f"--exports={ledger.exports}"]
-    said = ledger("exports", "prune", *options, ends_with=2)
-    assert "lifecycle rules" in " ".join(said.split())
+    output = ledger("exports", "prune", *options, ends_with=2)
+    assert "lifecycle rules" in " ".join(output.split())

@@ -52,11 +52,11 @@ def test_the_rows_equal_those_on_a_disk(ledger: Ledger, in_the_store: str, on_a_
 
 def test_publishing_again_changes_nothing(ledger: Ledger, in_the_store: str) -> None:
     before = _fingerprint(ledger, in_the_store)
-    said = ledger(
+    output = ledger(
         "step", "publish", "--cluster=shop-prod", f"--ds={_DAYS[1]}", f"--exports={ledger.exports}",
         f"--warehouse={in_the_store}",
     )  # fmt: skip
-    assert "0 tables changed" in said
+    assert "0 tables changed" in output
     assert _fingerprint(ledger, in_the_store) == before
 
 
@@ -76,10 +76,10 @@ def test_two_days_published_concurrently_are_both_visible(
         )  # fmt: skip
 
     with ThreadPoolExecutor(2) as pool:
-        said = list(pool.map(publish, _DAYS))
+        output = list(pool.map(publish, _DAYS))
     # The one who came first made the tables; the other had no row for some.
-    assert sorted(f"{len(PUBLISHED_TABLES)} tables changed" in each for each in said) == [False, True]
-    assert all("tables changed" in each for each in said)
+    assert sorted(f"{len(PUBLISHED_TABLES)} tables changed" in each for each in output) == [False, True]
+    assert all("tables changed" in each for each in output)
     assert _fingerprint(ledger, new) == _fingerprint(ledger, in_the_store)
 
 

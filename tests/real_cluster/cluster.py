@@ -841,8 +841,8 @@ class RealCluster:
         numbers = self._planned[broker].name_servers
         return self.name_servers if numbers is None else [self.name_servers[number] for number in numbers]
 
-    def _operate(self, do: str, **told: Any) -> Any:
-        return self._host("operator", None).tell(do, **told)
+    def _operate(self, do: str, **parameters: Any) -> Any:
+        return self._host("operator", None).tell(do, **parameters)
 
     def _host(self, name: str, version: str | None, disk: str | None = None) -> _Host:
         if name not in self._hosts:
@@ -857,7 +857,7 @@ class RealCluster:
                 rocketmq_client_localOffsetStoreDir=str(self.offsets_folder(disk or name)),
                 rocketmq_client_rebalance_waitInterval=str(_INTERVAL_MS),
             )
-            self._hosts[name] = _Host(self._processes.start(words, folder, told=True))
+            self._hosts[name] = _Host(self._processes.start(words, folder, with_pipes=True))
         return self._hosts[name]
 
     def _grpc_host(self, name: str) -> _Host:
@@ -866,7 +866,7 @@ class RealCluster:
             words = self._program(GRPC_CLIENT).other(
                 "ledger.cluster.GrpcHost", heap_mib=_HOST_HEAP_MIB, folder=folder
             )
-            self._hosts[name] = _Host(self._processes.start(words, folder, told=True))
+            self._hosts[name] = _Host(self._processes.start(words, folder, with_pipes=True))
         return self._hosts[name]
 
     def _look(self, members: Sequence[Member], *, settle: bool) -> dict[str, Any]:
@@ -957,7 +957,7 @@ class _Host:
     def __init__(self, started: Started) -> None:
         self.started = started
 
-    def tell(self, do: str, **told: Any) -> Any:
+    def tell(self, do: str, **parameters: Any) -> Any:
         """Tell it, and return its answer.
 
         Raises:
@@ -966,15 +966,15 @@ class _Host:
         pipes = self.started.process
         assert pipes.stdin is not None
         assert pipes.stdout is not None
-        pipes.stdin.write(json.dumps({"do": do, **told}).encode() + b"\n")
+        pipes.stdin.write(json.dumps({"do": do, **parameters}).encode() + b"\n")
         pipes.stdin.flush()
         line = pipes.stdout.readline()
         if not line:
             raise NoAnswerError(f"the JVM that was told to {do} has ended:\n{self.started.last_words()}")
-        said = json.loads(line)
-        if "error" in said:
-            raise NoAnswerError(f"{do}: {said['error']}")
-        return said["answer"]
+        output = json.loads(line)
+        if "error" in output:
+            raise NoAnswerError(f"{do}: {output['error']}")
+        return output["answer"]
 
 
 def _properties(path: Path, values: Mapping[str, str]) -> Path:

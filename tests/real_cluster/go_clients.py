@@ -41,7 +41,7 @@ class GoConsumers:
         perform(_toolchain())
         perform(_build())
         words = [str(_PROGRAM), json.dumps(list(members))]
-        self._started = processes.start(words, folder, told=True)
+        self._started = processes.start(words, folder, with_pipes=True)
         assert self._line() == "started"
 
     def consumed(self) -> list[tuple[str, str, str, str, int]]:

@@ -44,7 +44,7 @@ class Processes:
         words: Sequence[str | Path],
         folder: Path,
         *,
-        told: bool = False,
+        with_pipes: bool = False,
         environment: Mapping[str, str] | None = None,
         user: str | None = None,
     ) -> Started:
@@ -53,7 +53,7 @@ class Processes:
         Args:
             words: The program and its arguments.
             folder: It is made.
-            told: Whether its input and output are pipes for us; then only its errors go to a file.
+            with_pipes: Whether its input and output are pipes for us; then only its errors go to a file.
             environment: All of its environment; ours if it is left out.
             user: Whom it runs as, for a program that will not run as root.
         """
@@ -63,8 +63,8 @@ class Processes:
             process = subprocess.Popen(
                 [str(word) for word in words],
                 cwd=folder,
-                stdin=subprocess.PIPE if told else subprocess.DEVNULL,
-                stdout=subprocess.PIPE if told else output,
+                stdin=subprocess.PIPE if with_pipes else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if with_pipes else output,
                 stderr=output,
                 start_new_session=True,
                 env=environment,

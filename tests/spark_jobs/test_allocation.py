@@ -293,8 +293,8 @@ def subs(draw: st.DrawFn) -> Sub:
         )
     )
     members = [
-        replace(said, client_id=client_id, is_subscribed=is_subscribed)
-        for client_id, (said, is_subscribed) in by_id.items()
+        replace(member, client_id=client_id, is_subscribed=is_subscribed)
+        for client_id, (member, is_subscribed) in by_id.items()
         for _ in range(draw(st.sampled_from((1, 1, 1, 2))))
     ]
     return Sub(members, group, state, brokers)
@@ -357,8 +357,8 @@ def assert_effective(sub: Sub, answer: dict[str, Shared]) -> None:
     name = MIXED if len(known) > 1 else next(iter(known))
     assert shown == [name]
     assert answer[name].owned == asked_client_by_client(sub, rules.__getitem__, with_lists=True)
-    is_told = all(as_divided.strategy for as_divided in divided.values()) or of_group is None
-    assert answer[name].source == ("observed" if is_told else "configured")
+    is_observed = all(as_divided.strategy for as_divided in divided.values()) or of_group is None
+    assert answer[name].source == ("observed" if is_observed else "configured")
 
 
 def test_an_empty_batch_gives_an_empty_answer() -> None:

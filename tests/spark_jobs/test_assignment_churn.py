@@ -30,11 +30,11 @@ def test_no_matching_keeps_more_queues(spark: SparkSession) -> None:
     cases = [
         tuple([draw.randrange(6) for _ in range(draw.randrange(6))] for _ in range(2)) for _ in range(400)
     ]
-    told = spark.createDataFrame(cases, "before array<int>, now array<int>").select(
+    output = spark.createDataFrame(cases, "before array<int>, now array<int>").select(
         "before", "now", most_kept(col("before"), col("now")).alias("kept")
     )
 
-    for row in told.collect():
+    for row in output.collect():
         size = max(len(row["before"]), len(row["now"]))
         had, has = ([*loads, *[0] * (size - len(loads))] for loads in (row["before"], row["now"]))
         best = max(sum(map(min, had, places)) for places in permutations(has))

@@ -59,12 +59,12 @@ def kinds(rows: dict[str, list[Row]], group: str) -> dict[str, str | None]:
 def test_each_queue_has_its_state_and_cause(
     name: str, expected_and_day: tuple[dict[str, Expected], Day], rows: dict[str, list[Row]]
 ) -> None:
-    told = {
+    actual = {
         queue: (row["state"], row["likely_cause"] or row["unknown_reason"])
         for queue, row in drift(rows, name).items()
     }
 
-    assert told == expected_and_day[0][name]
+    assert actual == expected_and_day[0][name]
 
 
 @pytest.mark.parametrize(
@@ -171,15 +171,15 @@ def test_processes_of_a_duplicate_client_id_are_reported_only_if_they_answered(
     rows: dict[str, list[Row]],
 ) -> None:
     """Both have queues without an owner, which makes both critical."""
-    told = {
+    actual = {
         row["consumer_group"]: (row["severity"], row["process_count"])
         for row in rows["finding"]
         if row["kind"] == "duplicate_client_id"
     }
 
-    assert told["twins_asked_themselves"] == ("critical", 2)
-    assert told["id_listed_twice_by_every_broker"] == ("critical", None)
-    assert "id_listed_twice_with_one_process" not in told
+    assert actual["twins_asked_themselves"] == ("critical", 2)
+    assert actual["id_listed_twice_by_every_broker"] == ("critical", None)
+    assert "id_listed_twice_with_one_process" not in actual
 
 
 def test_the_member_with_other_parameters_is_named(rows: dict[str, list[Row]]) -> None:

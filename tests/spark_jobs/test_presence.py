@@ -29,12 +29,14 @@ PROXIES = ("10.0.0.8:8080", "10.0.0.9:8080")
 
 def states(stage: StagingArea) -> dict[str, tuple[str, str | None]]:
     """Group -> its state and the reason, in which all tables agree."""
-    said: dict[str, set[tuple[str, str | None]]] = {}
+    states: dict[str, set[tuple[str, str | None]]] = {}
     for table in ("assignment_fairness", "ownership_drift"):
         for row in staged_rows(stage, table):
-            said.setdefault(row["consumer_group"], set()).add((row["group_state"], row["group_state_reason"]))
-    assert {group for group, of_group in said.items() if len(of_group) > 1} == set()
-    return {group: next(iter(of_group)) for group, of_group in said.items()}
+            states.setdefault(row["consumer_group"], set()).add(
+                (row["group_state"], row["group_state_reason"])
+            )
+    assert {group for group, of_group in states.items() if len(of_group) > 1} == set()
+    return {group: next(iter(of_group)) for group, of_group in states.items()}
 
 
 def findings(stage: StagingArea) -> dict[str, dict[str, Row]]:

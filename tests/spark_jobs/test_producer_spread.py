@@ -134,7 +134,7 @@ def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) 
 
 def spread_of(spark: SparkSession, routes: Mapping[str, list[Row]]) -> dict[str, dict[str, Row]]:
     """Return the row of each topic and broker, from what each name server says of each topic."""
-    told = [
+    route_rows = [
         fact.row
         for topic, payloads in routes.items()
         for number, payload in enumerate(payloads, start=1)
@@ -155,7 +155,7 @@ def spread_of(spark: SparkSession, routes: Mapping[str, list[Row]]) -> dict[str,
     ]
     broker = {"nameserver": "ns-1:9876", "broker_cluster_name": CLUSTER, "broker_name": "a", "broker_id": 0}
     silver = {
-        "topic_route": frame(spark, TOPIC_ROUTE, told),
+        "topic_route": frame(spark, TOPIC_ROUTE, route_rows),
         "broker": frame(spark, BROKER, [broker | {"broker_addr": "a:1"}]),
     }
     found: dict[str, dict[str, Row]] = {}

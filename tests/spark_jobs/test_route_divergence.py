@@ -173,9 +173,9 @@ def test_differences_are_listed_for_each_name_server(
 def test_a_name_server_that_could_not_be_asked_is_neither_the_same_nor_different(
     rows: dict[tuple[str, str, str], Row],
 ) -> None:
-    told, silent = (rows["half-asked", "half-asked-1", nameserver] for nameserver in NAMESERVERS)
+    answering, silent = (rows["half-asked", "half-asked-1", nameserver] for nameserver in NAMESERVERS)
 
-    assert (told["state"], told["is_routed"], told["nameserver_count"]) == ("same", True, 1)
+    assert (answering["state"], answering["is_routed"], answering["nameserver_count"]) == ("same", True, 1)
     assert (silent["state"], silent["is_routed"], silent["perm"]) == ("unknown", None, None)
     assert silent["agreeing_nameserver_count"] is None
 

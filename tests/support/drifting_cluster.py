@@ -119,7 +119,7 @@ class SourceAnswer:
         **more: object,
     ) -> None:
         """Add a client that answered, and its queues as `broker/queue`."""
-        told = {
+        ownership_of = {
             key: self.queues(value) if key in {"gives_up", "pops"} else value for key, value in more.items()
         }
         self.export.client(
@@ -128,7 +128,7 @@ class SourceAnswer:
             [self.name] if topics is None else topics,
             strategy,
             self.queues(owns),
-            **told,  # type: ignore[arg-type]  # as the builder takes them
+            **ownership_of,  # type: ignore[arg-type]  # as the builder takes them
         )
 
     def progress(self) -> None:
@@ -176,17 +176,17 @@ def drifting_export() -> tuple[ExportBuilder, dict[str, Expected]]:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def well(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/0", "b/1")
+def well(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/0", "b/1")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def more_clients_than_queues(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2", "c3", "c4", "c5", "c6")
+def more_clients_than_queues(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2", "c3", "c4", "c5", "c6")
     for client, owns in {
         "c1": ("a/0",),
         "c2": ("a/1",),
@@ -195,92 +195,94 @@ def more_clients_than_queues(said: SourceAnswer) -> None:
         "c5": (),
         "c6": (),
     }.items():
-        said.client(client, *owns)
+        sources.client(client, *owns)
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def releases_with_one_rule(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2", c1=("JAVA", JAVA_4_7_1))
-    said.client("c1", "a/0", "a/1", version="V4_7_1")
-    said.client("c2", "b/0", "b/1")
+def releases_with_one_rule(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2", c1=("JAVA", JAVA_4_7_1))
+    sources.client("c1", "a/0", "a/1", version="V4_7_1")
+    sources.client("c2", "b/0", "b/1")
 
 
 @case({"a/0": SHARED, "a/1": SHARED, "b/0": SHARED, "b/1": SHARED})
-def shared_by_the_broker(said: SourceAnswer) -> None:
-    said.route()
+def shared_by_the_broker(sources: SourceAnswer) -> None:
+    sources.route()
     for broker in "ab":
-        said.export.popped(broker, said.name, said.name)
-    said.lists("c1", "c2")
-    said.client("c1", pops=("a/-1", "b/-1"))
-    said.client("c2", pops=("a/-1", "b/0"))
+        sources.export.popped(broker, sources.name, sources.name)
+    sources.lists("c1", "c2")
+    sources.client("c1", pops=("a/-1", "b/-1"))
+    sources.client("c2", pops=("a/-1", "b/0"))
 
 
 @case({"a/0": twice("mixed_request_modes"), "a/1": SHARED, "b/0": SHARED, "b/1": SHARED})
-def one_pops_and_one_pulls(said: SourceAnswer) -> None:
-    said.route()
+def one_pops_and_one_pulls(sources: SourceAnswer) -> None:
+    sources.route()
     for broker in "ab":
-        said.export.popped(broker, said.name, said.name)
-    said.lists("c1", "c2")
-    said.client("c1", pops=("a/-1", "b/-1"))
-    said.client("c2", "a/0")
+        sources.export.popped(broker, sources.name, sources.name)
+    sources.lists("c1", "c2")
+    sources.client("c1", pops=("a/-1", "b/-1"))
+    sources.client("c2", "a/0")
 
 
 @case({"a/0": SHARED, "a/1": SHARED, "b/0": unknown("pop_mode"), "b/1": unknown("pop_mode")})
-def popped_although_no_broker_said_so(said: SourceAnswer) -> None:
+def popped_although_no_broker_said_so(sources: SourceAnswer) -> None:
     """Plant clients that pop, which the export says; the broker's default mode is in no export."""
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", pops=("a/-1",))
-    said.client("c2", pops=("a/-1",))
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", pops=("a/-1",))
+    sources.client("c2", pops=("a/-1",))
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def broadcasting_twins(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c1", "c2", model="BROADCASTING")
+def broadcasting_twins(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c1", "c2", model="BROADCASTING")
     for client in ("c1", "c2"):
-        said.client(client, "a/0", "a/1", "b/0", "b/1")
+        sources.client(client, "a/0", "a/1", "b/0", "b/1")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def broadcasting_member_that_is_gone(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2", model="BROADCASTING")
-    said.client("c1", "a/0", "a/1", "b/0", "b/1")
-    said.gone("c2")
+def broadcasting_member_that_is_gone(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2", model="BROADCASTING")
+    sources.client("c1", "a/0", "a/1", "b/0", "b/1")
+    sources.gone("c2")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def suspended_consumer(said: SourceAnswer) -> None:
+def suspended_consumer(sources: SourceAnswer) -> None:
     """Plant a client c2 that pulls and consumes nothing: five messages in each of its queues are an hour old."""
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/0", "b/1", consumed_s_ago=3600)
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/0", "b/1", consumed_s_ago=3600)
     for broker in "ab":
-        said.export.topic_offsets(broker, *said.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=3600)
+        sources.export.topic_offsets(
+            broker, *sources.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=3600
+        )
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def quiet_topic_that_just_got_messages(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1", consumed_s_ago=3600)
-    said.client("c2", "b/0", "b/1", consumed_s_ago=3600)
+def quiet_topic_that_just_got_messages(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1", consumed_s_ago=3600)
+    sources.client("c2", "b/0", "b/1", consumed_s_ago=3600)
     for broker in "ab":
-        said.export.topic_offsets(broker, *said.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=5)
+        sources.export.topic_offsets(broker, *sources.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=5)
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def quiet_topic_without_messages(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1", consumed_s_ago=3600)
-    said.client("c2", "b/0", "b/1", consumed_s_ago=3600)
+def quiet_topic_without_messages(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1", consumed_s_ago=3600)
+    sources.client("c2", "b/0", "b/1", consumed_s_ago=3600)
     for broker in "ab":
-        said.export.topic_offsets(
-            broker, *said.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=3600, max_offset=0
+        sources.export.topic_offsets(
+            broker, *sources.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=3600, max_offset=0
         )
 
 
@@ -295,18 +297,18 @@ def quiet_topic_without_messages(said: SourceAnswer) -> None:
         "b/1": unowned("subscriptions_differ"),
     }
 )
-def member_that_does_not_subscribe(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", topics=["another"])
+def member_that_does_not_subscribe(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", topics=["another"])
 
 
 @case()
-def java_and_go(said: SourceAnswer) -> Expected:
+def java_and_go(sources: SourceAnswer) -> Expected:
     """Plant clients that each hash by their own ring; the expectation is what the two clients do, one call each."""
     return _each_by_its_own(
-        said,
+        sources,
         {"a": 8, "b": 8},
         "CONSISTENT_HASH",
         {"c1": ("JAVA", "5.3.3"), "c2": ("GO", "5.3.3")},
@@ -316,9 +318,9 @@ def java_and_go(said: SourceAnswer) -> Expected:
 
 
 @case()
-def releases_with_other_rooms(said: SourceAnswer) -> Expected:
+def releases_with_other_rooms(sources: SourceAnswer) -> Expected:
     return _each_by_its_own(
-        said,
+        sources,
         {"hz@a": 2, "sh@b": 8},
         "MACHINE_ROOM",
         {"c1": ("JAVA", "5.3.3"), "c2": ("JAVA", "4.7.1")},
@@ -328,9 +330,9 @@ def releases_with_other_rooms(said: SourceAnswer) -> Expected:
 
 
 @case()
-def releases_before_rooms_were_kept_apart(said: SourceAnswer) -> Expected:
+def releases_before_rooms_were_kept_apart(sources: SourceAnswer) -> Expected:
     return _each_by_its_own(
-        said,
+        sources,
         {"hz@a": 2, "sh@b": 9},
         "MACHINE_ROOM",
         {"c1": ("JAVA", "4.7.1"), "c2": ("JAVA", "4.7.1")},
@@ -340,7 +342,7 @@ def releases_before_rooms_were_kept_apart(said: SourceAnswer) -> Expected:
 
 
 def _each_by_its_own(
-    said: SourceAnswer,
+    sources: SourceAnswer,
     brokers: Mapping[str, int],
     strategy: str,
     clients: Mapping[str, tuple[str, str]],
@@ -349,32 +351,32 @@ def _each_by_its_own(
 ) -> Expected:
     """Give every client what its language and release assign to it; the cause explains what is not owned exactly once."""
     queues = [
-        MessageQueue(said.name, broker, queue_id)
+        MessageQueue(sources.name, broker, queue_id)
         for broker, count in brokers.items()
         for queue_id in range(count)
     ]
-    said.route(brokers)
+    sources.route(brokers)
     ordinals = {"4.7.1": JAVA_4_7_1, "5.3.3": 479}
     listed = {client: (language, ordinals[version]) for client, (language, version) in clients.items()}
-    said.lists(*clients, brokers=brokers, **listed)
+    sources.lists(*clients, brokers=brokers, **listed)
     owner_counts = dict.fromkeys(queues, 0)
     for client, (language, version) in clients.items():
         rule = get_strategy(strategy, client_language=language, client_version=version, **parameters)
-        own = rule.allocate(said.name, client, queues, list(clients)) or []
+        own = rule.allocate(sources.name, client, queues, list(clients)) or []
         for queue in own:
             owner_counts[queue] += 1
         names = [f"{queue.broker_name}/{queue.queue_id}" for queue in own]
-        said.client(client, *names, strategy=strategy, version=f"V{version.replace('.', '_')}")
+        sources.client(client, *names, strategy=strategy, version=f"V{version.replace('.', '_')}")
     by_count = {0: unowned(cause), 1: MATCH, 2: twice(cause)}
     return {f"{queue.broker_name}/{queue.queue_id}": by_count[count] for queue, count in owner_counts.items()}
 
 
 @case({"a/0": twice("config_list_overlap"), "a/1": MATCH, "b/0": MATCH, "b/1": unowned("not_in_config_list")})
-def overlapping_lists(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1", strategy="CONFIG")
-    said.client("c2", "a/0", "b/0", strategy="CONFIG")
+def overlapping_lists(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1", strategy="CONFIG")
+    sources.client("c2", "a/0", "b/0", strategy="CONFIG")
 
 
 @case(
@@ -383,12 +385,12 @@ def overlapping_lists(said: SourceAnswer) -> None:
         "a/8": twice("queue_not_in_route"),
     }
 )
-def lists_with_a_queue_that_is_gone(said: SourceAnswer) -> None:
+def lists_with_a_queue_that_is_gone(sources: SourceAnswer) -> None:
     """Plant clients that consume what their lists name, whatever the route says; two lists name a/8."""
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1", "a/8", strategy="CONFIG")
-    said.client("c2", "a/8", "b/0", "b/1", "b/9", strategy="CONFIG")
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1", "a/8", strategy="CONFIG")
+    sources.client("c2", "a/8", "b/0", "b/1", "b/9", strategy="CONFIG")
 
 
 @case(
@@ -399,9 +401,9 @@ def lists_with_a_queue_that_is_gone(said: SourceAnswer) -> None:
         "b/1": unowned("not_in_config_list"),
     }
 )
-def lists_that_nobody_told(said: SourceAnswer) -> None:
+def lists_that_nobody_told(sources: SourceAnswer) -> None:
     """Plant overlapping lists that no settings name: two holders are two, and none is none, whatever the lists are."""
-    overlapping_lists(said)
+    overlapping_lists(sources)
 
 
 @case(
@@ -412,21 +414,21 @@ def lists_that_nobody_told(said: SourceAnswer) -> None:
         "b/1": unknown("strategy_unknown"),
     }
 )
-def strategy_of_their_own(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1", strategy="com.example.Own")
-    said.client("c2", "a/0", "b/1", strategy="com.example.Own")
+def strategy_of_their_own(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1", strategy="com.example.Own")
+    sources.client("c2", "a/0", "b/1", strategy="com.example.Own")
 
 
 # Members with parameters of their own
 
 
 @case()
-def member_with_other_rooms(said: SourceAnswer) -> Expected:
+def member_with_other_rooms(sources: SourceAnswer) -> Expected:
     """Let c3 serve the other room: its share of the first has no owner, and what it holds of the second should have none."""
     return _one_with_other_parameters(
-        said, {"hz@a": 6, "sh@b": 6}, "MACHINE_ROOM", {"consumer_idcs": {"hz"}}, {"consumer_idcs": {"sh"}}
+        sources, {"hz@a": 6, "sh@b": 6}, "MACHINE_ROOM", {"consumer_idcs": {"hz"}}, {"consumer_idcs": {"sh"}}
     )
 
 
@@ -438,18 +440,18 @@ def member_with_other_rooms(said: SourceAnswer) -> Expected:
         "sh@b/1": MATCH,
     }
 )
-def members_set_to_other_rooms(said: SourceAnswer) -> None:
+def members_set_to_other_rooms(sources: SourceAnswer) -> None:
     """Plant a client c2 that serves the other room, as the settings say."""
-    said.route({"hz@a": 2, "sh@b": 2})
-    said.lists("c1", "c2", brokers=("hz@a", "sh@b"))
-    said.client("c1", "hz@a/0", strategy="MACHINE_ROOM")
-    said.client("c2", "sh@b/1", strategy="MACHINE_ROOM")
+    sources.route({"hz@a": 2, "sh@b": 2})
+    sources.lists("c1", "c2", brokers=("hz@a", "sh@b"))
+    sources.client("c1", "hz@a/0", strategy="MACHINE_ROOM")
+    sources.client("c2", "sh@b/1", strategy="MACHINE_ROOM")
 
 
 @case()
-def member_with_other_virtual_nodes(said: SourceAnswer) -> Expected:
+def member_with_other_virtual_nodes(sources: SourceAnswer) -> Expected:
     return _one_with_other_parameters(
-        said,
+        sources,
         {"a": 16, "b": 16},
         "CONSISTENT_HASH",
         {"virtual_node_count": 10},
@@ -458,7 +460,7 @@ def member_with_other_virtual_nodes(said: SourceAnswer) -> Expected:
 
 
 def _one_with_other_parameters(
-    said: SourceAnswer,
+    sources: SourceAnswer,
     brokers: Mapping[str, int],
     strategy: str,
     parameters: Mapping[str, object],
@@ -466,26 +468,26 @@ def _one_with_other_parameters(
 ) -> Expected:
     """Let c1 and c2 share by the group's parameters, and c3 by others, which cause every mismatch."""
     queues = [
-        MessageQueue(said.name, broker, queue_id)
+        MessageQueue(sources.name, broker, queue_id)
         for broker, count in brokers.items()
         for queue_id in range(count)
     ]
     clients = ["c1", "c2", "c3"]
-    said.route(brokers)
-    said.lists(*clients, brokers=brokers)
+    sources.route(brokers)
+    sources.lists(*clients, brokers=brokers)
     chosen: dict[MessageQueue, str] = {}
     holders: dict[MessageQueue, list[str]] = {queue: [] for queue in queues}
     for client in clients:
         rule = get_strategy(strategy, **parameters)
-        chosen |= dict.fromkeys(rule.allocate(said.name, client, queues, clients) or [], client)
+        chosen |= dict.fromkeys(rule.allocate(sources.name, client, queues, clients) or [], client)
         own = get_strategy(strategy, **(other if client == "c3" else parameters))
-        held = own.allocate(said.name, client, queues, clients) or []
+        held = own.allocate(sources.name, client, queues, clients) or []
         for queue in held:
             holders[queue].append(client)
         names = [f"{queue.broker_name}/{queue.queue_id}" for queue in held]
-        said.client(client, *names, strategy=strategy)
+        sources.client(client, *names, strategy=strategy)
 
-    def told(queue: MessageQueue) -> tuple[str, str | None]:
+    def ownership_of(queue: MessageQueue) -> tuple[str, str | None]:
         match holders[queue]:
             case []:
                 return unowned("parameters_differ" if queue in chosen else "room_without_clients")
@@ -494,7 +496,7 @@ def _one_with_other_parameters(
             case _:
                 return twice("parameters_differ")
 
-    return {f"{queue.broker_name}/{queue.queue_id}": told(queue) for queue in queues}
+    return {f"{queue.broker_name}/{queue.queue_id}": ownership_of(queue) for queue in queues}
 
 
 @case(
@@ -502,12 +504,12 @@ def _one_with_other_parameters(
     | {f"hz@a/{queue}": unowned(None) for queue in (2, 3)}
     | {f"sh@b/{queue}": unowned("room_without_clients") for queue in range(4)}
 )
-def member_that_lost_its_queues(said: SourceAnswer) -> None:
+def member_that_lost_its_queues(sources: SourceAnswer) -> None:
     """Plant a client c2 that holds nothing: no parameters are needed to explain that."""
-    said.route({"hz@a": 4, "sh@b": 4})
-    said.lists("c1", "c2", brokers=("hz@a", "sh@b"))
-    said.client("c1", "hz@a/0", "hz@a/1", strategy="MACHINE_ROOM")
-    said.client("c2", strategy="MACHINE_ROOM")
+    sources.route({"hz@a": 4, "sh@b": 4})
+    sources.lists("c1", "c2", brokers=("hz@a", "sh@b"))
+    sources.client("c1", "hz@a/0", "hz@a/1", strategy="MACHINE_ROOM")
+    sources.client("c2", strategy="MACHINE_ROOM")
 
 
 # Twins and dead connections
@@ -528,158 +530,158 @@ TWINS: Expected = {
         "b/1": MATCH,
     }
 )
-def id_listed_twice_by_every_broker(said: SourceAnswer) -> None:
+def id_listed_twice_by_every_broker(sources: SourceAnswer) -> None:
     """Plant two processes, or one with connections that died: the answer through a broker is that of one process."""
-    said.route()
-    said.lists("c1", "c1", "c2")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/1")
+    sources.route()
+    sources.lists("c1", "c1", "c2")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/1")
 
 
 @case(TWINS)
-def twins_asked_themselves(said: SourceAnswer) -> None:
-    id_listed_twice_by_every_broker(said)
+def twins_asked_themselves(sources: SourceAnswer) -> None:
+    id_listed_twice_by_every_broker(sources)
     for process in ("p1", "p2"):
-        said.client("c1", "a/0", "a/1", process=process)
-    said.client("c2", "b/1", process="p3")
+        sources.client("c1", "a/0", "a/1", process=process)
+    sources.client("c2", "b/1", process="p3")
 
 
 @case(TWINS | {"a/1": MATCH})
-def twin_that_lost_a_queue(said: SourceAnswer) -> None:
+def twin_that_lost_a_queue(sources: SourceAnswer) -> None:
     """Plant two processes with one id: the answer through a broker, which is that of one, does not hide what the other says."""
-    id_listed_twice_by_every_broker(said)
-    said.client("c1", "a/0", "a/1", process="p1")
-    said.client("c1", "a/0", process="p2")
+    id_listed_twice_by_every_broker(sources)
+    sources.client("c1", "a/0", "a/1", process="p1")
+    sources.client("c1", "a/0", process="p2")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": unowned("member_lists_differ"), "b/1": MATCH})
-def id_listed_twice_with_one_process(said: SourceAnswer) -> None:
-    id_listed_twice_by_every_broker(said)
-    said.client("c1", "a/0", "a/1", process="p1")
+def id_listed_twice_with_one_process(sources: SourceAnswer) -> None:
+    id_listed_twice_by_every_broker(sources)
+    sources.client("c1", "a/0", "a/1", process="p1")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": unowned("member_lists_differ"), "b/1": MATCH})
-def dead_connection_on_one_broker(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c1", "c2", brokers="a")
-    said.lists("c1", "c2", brokers="b")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/1")
+def dead_connection_on_one_broker(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c1", "c2", brokers="a")
+    sources.lists("c1", "c2", brokers="b")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/1")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def dead_connection_that_nobody_divides_by(said: SourceAnswer) -> None:
+def dead_connection_that_nobody_divides_by(sources: SourceAnswer) -> None:
     """Plant two lists, each with one vote; the longer one has one more connection of an id than the other broker knows."""
-    said.route()
-    said.lists("c1", "c1", "c2", brokers="a")
-    said.lists("c1", "c2", brokers="b")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/0", "b/1")
+    sources.route()
+    sources.lists("c1", "c1", "c2", brokers="a")
+    sources.lists("c1", "c2", brokers="b")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/0", "b/1")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def list_without_a_member_that_answers(said: SourceAnswer) -> None:
+def list_without_a_member_that_answers(sources: SourceAnswer) -> None:
     """Plant two lists, each with one vote; c3 answers and divides by both, and the shorter list does not have it."""
-    said.route()
-    said.lists("c1", "c2", brokers="a")
-    said.lists("c1", "c2", "c3", brokers="b")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/0")
-    said.client("c3", "b/1")
+    sources.route()
+    sources.lists("c1", "c2", brokers="a")
+    sources.lists("c1", "c2", "c3", brokers="b")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/0")
+    sources.client("c3", "b/1")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("member_lists_differ")})
-def ghost_on_one_broker(said: SourceAnswer) -> None:
+def ghost_on_one_broker(sources: SourceAnswer) -> None:
     """Plant a dead client c3 that one broker still lists: c1 divides by two, c2 by three."""
-    said.route()
-    said.lists("c1", "c2", brokers="a")
-    said.lists("c1", "c2", "c3", brokers="b")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/0")
-    said.gone("c3")
+    sources.route()
+    sources.lists("c1", "c2", brokers="a")
+    sources.lists("c1", "c2", "c3", brokers="b")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/0")
+    sources.gone("c3")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("member_lists_differ")})
-def ghost_on_every_broker(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2", "c3")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/0")
-    said.gone("c3")
+def ghost_on_every_broker(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2", "c3")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/0")
+    sources.gone("c3")
 
 
 # Routes
 
 
 @case({"a/0": MATCH, "a/1": unowned("route_views_differ"), "b/0": MATCH, "b/1": MATCH})
-def name_servers_with_other_queues(said: SourceAnswer) -> None:
+def name_servers_with_other_queues(sources: SourceAnswer) -> None:
     """Plant a client c1 that polls the name server that does not know broker b."""
-    said.route(AB, "ns-1:9876")
-    said.route({"a": 2}, "ns-2:9876")
-    said.lists("c1", "c2")
-    said.client("c1", "a/0")
-    said.client("c2", "b/0", "b/1")
+    sources.route(AB, "ns-1:9876")
+    sources.route({"a": 2}, "ns-2:9876")
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0")
+    sources.client("c2", "b/0", "b/1")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH, "b/2": foreign("route_views_differ")})
-def queue_of_the_other_name_server(said: SourceAnswer) -> None:
-    said.route({"a": 2, "b": 3}, "ns-1:9876")
+def queue_of_the_other_name_server(sources: SourceAnswer) -> None:
+    sources.route({"a": 2, "b": 3}, "ns-1:9876")
     for nameserver in ("ns-2:9876", "ns-3:9876"):
-        said.route(AB, nameserver)
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/0", "b/1", "b/2")
+        sources.route(AB, nameserver)
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/0", "b/1", "b/2")
 
 
 @case({"a/0": foreign("route_missing"), "b/1": foreign("route_missing")})
-def route_that_vanished(said: SourceAnswer) -> None:
-    said.export.route(said.name, None)
-    said.lists("c1", "c2")
-    said.client("c1", "a/0")
-    said.client("c2", "b/1")
+def route_that_vanished(sources: SourceAnswer) -> None:
+    sources.export.route(sources.name, None)
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0")
+    sources.client("c2", "b/1")
 
 
 @case({"a/0": foreign("route_missing")})
-def topic_closed_for_reading(said: SourceAnswer) -> None:
-    said.route(perm=2)
-    said.lists("c1", "c2")
-    said.client("c1", "a/0")
-    said.client("c2")
+def topic_closed_for_reading(sources: SourceAnswer) -> None:
+    sources.route(perm=2)
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0")
+    sources.client("c2")
 
 
 # A change under way
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": foreign("not_yet_rebalanced")})
-def client_that_has_just_started(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2", "c3")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/0", "b/1")
-    said.client("c3", age_s=5)
+def client_that_has_just_started(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2", "c3")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/0", "b/1")
+    sources.client("c3", age_s=5)
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": foreign(None)})
-def client_that_started_long_ago_and_owns_nothing(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2", "c3")
-    said.client("c1", "a/0", "a/1")
-    said.client("c2", "b/0", "b/1")
-    said.client("c3")
+def client_that_started_long_ago_and_owns_nothing(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2", "c3")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/0", "b/1")
+    sources.client("c3")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("not_yet_rebalanced")})
-def queue_that_is_being_given_up(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1", gives_up=("b/1",))
-    said.client("c2", "b/0")
+def queue_that_is_being_given_up(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1", gives_up=("b/1",))
+    sources.client("c2", "b/0")
 
 
 @case({"a/0": twice(None), "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def stranger_that_no_broker_lists(said: SourceAnswer) -> None:
-    well(said)
-    said.client("c9", "a/0")
+def stranger_that_no_broker_lists(sources: SourceAnswer) -> None:
+    well(sources)
+    sources.client("c9", "a/0")
 
 
 # What cannot be determined
@@ -690,49 +692,49 @@ NOTHING_REPORTED = unknown("pull_consumer_reports_no_queues")
 
 
 @case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), NOTHING_REPORTED))
-def pull_consumers(said: SourceAnswer) -> None:
+def pull_consumers(sources: SourceAnswer) -> None:
     """Plant `DefaultMQPullConsumer`: the application chooses what it pulls, and no answer says it."""
-    said.route()
-    said.lists("c1", "c2", topics=[])
-    said.progress()
+    sources.route()
+    sources.lists("c1", "c2", topics=[])
+    sources.progress()
     for client in ("c1", "c2"):
-        said.client(client, topics=[], properties=PULLS)
+        sources.client(client, topics=[], properties=PULLS)
 
 
 @case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), NOTHING_REPORTED))
-def pull_consumers_that_subscribe(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
+def pull_consumers_that_subscribe(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
     for client in ("c1", "c2"):
-        said.client(client, properties=PULLS)
+        sources.client(client, properties=PULLS)
 
 
 @case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), unknown("assigned_by_hand")))
-def queues_assigned_by_hand(said: SourceAnswer) -> None:
+def queues_assigned_by_hand(sources: SourceAnswer) -> None:
     """`DefaultLitePullConsumer.assign`: the application leaves two queues out on purpose."""
-    said.route()
-    said.lists("c1@STREAM", topics=[])
-    said.client("c1@STREAM", "a/0", "b/1", topics=[], properties=PULLS_LITE)
+    sources.route()
+    sources.lists("c1@STREAM", topics=[])
+    sources.client("c1@STREAM", "a/0", "b/1", topics=[], properties=PULLS_LITE)
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned(None)})
-def lite_pull_that_lost_a_queue(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1@STREAM", "c2@STREAM")
-    said.client("c1@STREAM", "a/0", "a/1", properties=PULLS_LITE)
-    said.client("c2@STREAM", "b/0", properties=PULLS_LITE)
+def lite_pull_that_lost_a_queue(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1@STREAM", "c2@STREAM")
+    sources.client("c1@STREAM", "a/0", "a/1", properties=PULLS_LITE)
+    sources.client("c2@STREAM", "b/0", properties=PULLS_LITE)
 
 
 NOT_REPORTED = unknown("strategy_not_reported")
 
 
 @case({"a/0": NOT_REPORTED, "a/1": NOT_REPORTED, "b/0": NOT_REPORTED, "b/1": unowned(None)})
-def members_that_report_no_strategy(said: SourceAnswer) -> None:
+def members_that_report_no_strategy(sources: SourceAnswer) -> None:
     """Plant Go clients, which answer with their queues and without a strategy."""
-    said.route()
-    said.lists("c1", "c2", c1=("GO", JAVA_4_7_1), c2=("GO", JAVA_4_7_1))
-    said.client("c1", "a/0", "a/1", strategy=None)
-    said.client("c2", "b/0", strategy=None)
+    sources.route()
+    sources.lists("c1", "c2", c1=("GO", JAVA_4_7_1), c2=("GO", JAVA_4_7_1))
+    sources.client("c1", "a/0", "a/1", strategy=None)
+    sources.client("c2", "b/0", strategy=None)
 
 
 @case(
@@ -743,103 +745,103 @@ def members_that_report_no_strategy(said: SourceAnswer) -> None:
         "b/1": unknown("client_unreachable"),
     }
 )
-def client_that_does_not_answer(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0")
-    said.silent("c2")
+def client_that_does_not_answer(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0")
+    sources.silent("c2")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": foreign(None), "b/1": unknown("client_unreachable")})
-def queue_of_a_silent_client_with_another_one(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
-    said.client("c1", "a/0", "a/1", "b/0")
-    said.silent("c2")
+def queue_of_a_silent_client_with_another_one(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "a/1", "b/0")
+    sources.silent("c2")
 
 
 @case({name: unknown("client_unreachable") for name in ("a/0", "a/1", "b/0", "b/1")})
-def group_of_which_nobody_could_be_asked(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2")
+def group_of_which_nobody_could_be_asked(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2")
 
 
 @case({name: unknown("client_unreachable") for name in ("a/0", "a/1", "b/0", "b/1")})
-def configured_and_never_asked(said: SourceAnswer) -> None:
-    group_of_which_nobody_could_be_asked(said)
+def configured_and_never_asked(sources: SourceAnswer) -> None:
+    group_of_which_nobody_could_be_asked(sources)
 
 
 @case({name: unknown("members_unknown") for name in ("a/0", "a/1", "b/0", "b/1")})
-def members_that_no_broker_could_tell(said: SourceAnswer) -> None:
-    said.route()
+def members_that_no_broker_could_tell(sources: SourceAnswer) -> None:
+    sources.route()
     for broker in "ab":
-        said.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=said.name)
-    said.client("c1")
+        sources.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=sources.name)
+    sources.client("c1")
 
 
-def of_retry_topic(said: SourceAnswer) -> None:
+def of_retry_topic(sources: SourceAnswer) -> None:
     """Add the route of the group's retry topic, which is all that the export says of its topics."""
-    said.export.route(f"%RETRY%{said.name}", {"a": 1, "b": 1})
+    sources.export.route(f"%RETRY%{sources.name}", {"a": 1, "b": 1})
 
 
 @case({"a/0": unknown("members_unknown"), "b/0": unknown("members_unknown")})
-def group_that_only_failed_questions_name(said: SourceAnswer) -> None:
+def group_that_only_failed_questions_name(sources: SourceAnswer) -> None:
     """Plant an account without permission for the group, or brokers that died in the middle of the capture."""
-    of_retry_topic(said)
+    of_retry_topic(sources)
     for broker in "ab":
-        said.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=said.name)
-        said.export.failure("consume_stats", NOT_REACHED, broker=broker, group=said.name)
+        sources.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=sources.name)
+        sources.export.failure("consume_stats", NOT_REACHED, broker=broker, group=sources.name)
 
 
 @case({"a/0": unknown("members_unknown"), "b/0": unknown("members_unknown")})
-def group_that_only_its_retry_topic_names(said: SourceAnswer) -> None:
-    of_retry_topic(said)
+def group_that_only_its_retry_topic_names(sources: SourceAnswer) -> None:
+    of_retry_topic(sources)
 
 
 @case({})
-def group_that_was_deleted(said: SourceAnswer) -> None:
+def group_that_was_deleted(sources: SourceAnswer) -> None:
     """Leave the retry topic of the group, on a broker that lists its groups without this one."""
-    said.export.route(f"%RETRY%{said.name}", {"broker-that-was-read": 1})
-    said.export.subscription_groups("broker-that-was-read", "well")
+    sources.export.route(f"%RETRY%{sources.name}", {"broker-that-was-read": 1})
+    sources.export.subscription_groups("broker-that-was-read", "well")
 
 
 @case({})
-def group_that_exists_and_is_not_used(said: SourceAnswer) -> None:
-    of_retry_topic(said)
+def group_that_exists_and_is_not_used(sources: SourceAnswer) -> None:
+    of_retry_topic(sources)
     for broker in "ab":
-        said.export.no_members(broker, said.name)
+        sources.export.no_members(broker, sources.name)
 
 
 @case({"a/0": unknown("route_unknown")})
-def route_that_no_name_server_could_tell(said: SourceAnswer) -> None:
+def route_that_no_name_server_could_tell(sources: SourceAnswer) -> None:
     for nameserver in ("ns-1:9876", "ns-2:9876"):
-        said.export.failure("nameserver_route", NOT_REACHED, nameserver=nameserver, topic=said.name)
-    said.lists("c1")
-    said.client("c1", "a/0")
+        sources.export.failure("nameserver_route", NOT_REACHED, nameserver=nameserver, topic=sources.name)
+    sources.lists("c1")
+    sources.client("c1", "a/0")
 
 
 @case({name: unowned("group_offline") for name in ("a/0", "a/1", "b/0", "b/1")})
-def group_that_is_offline(said: SourceAnswer) -> None:
-    said.route()
+def group_that_is_offline(sources: SourceAnswer) -> None:
+    sources.route()
     for broker in "ab":
-        said.export.no_members(broker, said.name)
-    said.export.progress("a", said.name, (said.name, "a", 0))
+        sources.export.no_members(broker, sources.name)
+    sources.export.progress("a", sources.name, (sources.name, "a", 0))
 
 
 @case({"a/0": unowned(None), "a/1": unowned(None), "b/0": MATCH, "b/1": MATCH})
-def broadcasting_member_that_lost_a_broker(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2", model="BROADCASTING")
-    said.client("c1", "a/0", "a/1", "b/0", "b/1")
-    said.client("c2", "b/0", "b/1")
+def broadcasting_member_that_lost_a_broker(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2", model="BROADCASTING")
+    sources.client("c1", "a/0", "a/1", "b/0", "b/1")
+    sources.client("c2", "b/0", "b/1")
 
 
 @case({name: unknown("client_unreachable") for name in ("a/0", "a/1", "b/0", "b/1")})
-def broadcasting_member_that_does_not_answer(said: SourceAnswer) -> None:
-    said.route()
-    said.lists("c1", "c2", model="BROADCASTING")
-    said.client("c1", "a/0", "a/1", "b/0", "b/1")
-    said.silent("c2")
+def broadcasting_member_that_does_not_answer(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2", model="BROADCASTING")
+    sources.client("c1", "a/0", "a/1", "b/0", "b/1")
+    sources.silent("c2")
 
 
 def write(folder: Path) -> dict[str, Expected]:

@@ -172,8 +172,8 @@ class OddCluster:
         for address, reached, other, offset in (("d:10911", "c1", "c2", 5), ("d-new:10911", "c2", "c1", 7)):
             asked = {"broker": "d", "broker_addr": address, "group": "g-two-masters", "topic": "two-masters"}
             queue = '{"brokerName": "d", "queueId": 0, "topic": "two-masters"}'
-            told = f'{{"consumerTable": {{"{reached}": {{{queue}: {offset}}}}}}}'
-            export.answer("consumer_status", told, client_id=reached, **asked)
+            payload = f'{{"consumerTable": {{"{reached}": {{{queue}: {offset}}}}}}}'
+            export.answer("consumer_status", payload, client_id=reached, **asked)
             export.failure("consumer_status", NOT_REACHED, client_id=other, **asked)
 
     def _records_that_repeat_each_other(self) -> None:

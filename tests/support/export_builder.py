@@ -159,7 +159,7 @@ class ExportBuilder:
         self, proxy: str, group: str, client_ids: Iterable[str], topics: Iterable[str], **payload: object
     ) -> None:
         """Add what a proxy tells of a group, in the shape in which a broker does."""
-        said = {
+        answer = {
             "connectionSet": [
                 {
                     "clientId": client_id,
@@ -173,7 +173,7 @@ class ExportBuilder:
             "messageModel": "CLUSTERING",
             "consumeType": "CONSUME_PASSIVELY",
         }
-        self.answer("proxy_consumer_connection", said | payload, proxy=proxy, group=group)
+        self.answer("proxy_consumer_connection", answer | payload, proxy=proxy, group=group)
 
     def no_members_at_proxy(self, proxy: str, group: str) -> None:
         """Let a proxy answer that nobody of the group is connected."""
@@ -215,7 +215,7 @@ class ExportBuilder:
         added to those that every client has. It pulled just now, and consumed `consumed_s_ago` seconds before.
         """
 
-        def told(queues: Iterable[Queue], **process_queue: object) -> list[str]:
+        def queue_entries(queues: Iterable[Queue], **process_queue: object) -> list[str]:
             return [
                 json.dumps({"topic": topic, "brokerName": broker, "queueId": queue_id})
                 + ":"
@@ -228,10 +228,14 @@ class ExportBuilder:
             "lastPullTimestamp": 1794794077843,
             "lastConsumeTimestamp": 1794794077843 - 1000 * consumed_s_ago,
         }
-        table = ",".join([*told(owns, droped=False, **pulled), *told(gives_up, droped=True, **pulled)])
-        pop_table = ",".join(told(pops, droped=False, lastPopTimestamp=1794794077843, waitAckCount=0))
+        table = ",".join(
+            [*queue_entries(owns, droped=False, **pulled), *queue_entries(gives_up, droped=True, **pulled)]
+        )
+        pop_table = ",".join(
+            queue_entries(pops, droped=False, lastPopTimestamp=1794794077843, waitAckCount=0)
+        )
         started = self._captured_at() - timedelta(seconds=age_s)
-        told_properties = {
+        reported_properties = {
             **(
                 {}
                 if strategy is None
@@ -246,7 +250,7 @@ class ExportBuilder:
         }
         subscriptions = [{"topic": topic, "subString": expression} for topic in topics]
         text = (
-            f'{{"properties":{json.dumps(told_properties)},"subscriptionSet":{json.dumps(subscriptions)},'
+            f'{{"properties":{json.dumps(reported_properties)},"subscriptionSet":{json.dumps(subscriptions)},'
             f'"mqTable":{{{table}}},"mqPopTable":{{{pop_table}}}}}'
         )
         asked = {"group": group, "client_id": client_id}

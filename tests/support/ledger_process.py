@@ -75,9 +75,9 @@ class Ledger:
     ) -> str:
         """Run a command to its end and return what it told."""
         process = self.start(*command, ds=ds, strike=strike, **environment)
-        _, told = process.communicate()
-        assert process.returncode == expect, f"{command} {strike}: {process.returncode}\n{told}"
-        return told
+        _, output = process.communicate()
+        assert process.returncode == expect, f"{command} {strike}: {process.returncode}\n{output}"
+        return output
 
     def fingerprint(self) -> list[str]:
         """Return a line for each table and day that readers see, with the hash of its rows."""

@@ -25,26 +25,26 @@ NO_CONNECTION = "org.apache.rocketmq.remoting.exception.RemotingConnectException
 NO_ANSWER_IN_TIME = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"
 
 
-def said(document: Any) -> Answer:
+def success(document: Any) -> Answer:
     return Answer(payload=json.dumps(document).encode(), response_code=0)
 
 
 def topic_list(topics: list[str]) -> Answer:
-    return said({"topicList": topics})
+    return success({"topicList": topics})
 
 
 def topic_configs(topics: list[str]) -> Answer:
-    return said({"topicConfigTable": {topic: {"topicName": topic} for topic in topics}})
+    return success({"topicConfigTable": {topic: {"topicName": topic} for topic in topics}})
 
 
 def group_configs(groups: list[str]) -> Answer:
-    return said({"subscriptionGroupTable": {group: {"groupName": group} for group in groups}})
+    return success({"subscriptionGroupTable": {group: {"groupName": group} for group in groups}})
 
 
 def connections(client_ids: list[str], topics: list[str], **more: Any) -> Answer:
     """Return a connection list; `hosts` gives the address of each connection."""
     hosts = more.pop("hosts", ["10.1.0.1"] * len(client_ids))
-    return said(
+    return success(
         {
             "connectionSet": [
                 {"clientId": client_id, "clientAddr": f"{host}:{50000 + number}", "language": "JAVA"}
@@ -58,7 +58,7 @@ def connections(client_ids: list[str], topics: list[str], **more: Any) -> Answer
 
 
 def runtime_info(release: str) -> Answer:
-    return said({"table": {"brokerVersionDesc": f"V{release.replace('.', '_')}"}})
+    return success({"table": {"brokerVersionDesc": f"V{release.replace('.', '_')}"}})
 
 
 def refused(code: int, text: str, kind: str = BROKER_ERROR) -> Answer:
@@ -125,15 +125,15 @@ class SimulatedCluster:
                 for name, broker_id, address in self.brokers[asked.nameserver]:
                     broker = table.setdefault(name, {"brokerName": name, "brokerAddrs": {}})
                     broker["brokerAddrs"][broker_id] = address
-                return said({"brokerAddrTable": table})
+                return success({"brokerAddrTable": table})
             case "nameserver_route":
                 if asked.topic in self.topics[asked.nameserver]:
-                    return said(f"route of {asked.topic}")
+                    return success(f"route of {asked.topic}")
                 return refused(
                     17, f"No topic route info in name server for the topic: {asked.topic}", CLIENT_ERROR
                 )
             case _:
-                return said(asked.kind)
+                return success(asked.kind)
 
     def _of_broker(self, asked: Question) -> Answer:
         here = asked.broker_addr
@@ -152,9 +152,9 @@ class SimulatedCluster:
             case "proxy_consumer_connection":
                 return refused(206, "not online")
             case "consumer_running_info":
-                return said(f"what {asked.client_id} holds")
+                return success(f"what {asked.client_id} holds")
             case _:
-                return said(asked.kind)
+                return success(asked.kind)
 
 
 def small_cluster() -> SimulatedCluster:

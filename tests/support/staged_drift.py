@@ -193,7 +193,7 @@ def add_divergence(day: StagedDay, topic: str) -> list[Row]:
         for row in day.of("topic_route", topic=topic, is_in_route=True)
     }
     configs = {row["broker_name"]: row for row in day.of("topic_config", topic=topic)}
-    told = {
+    answered = {
         row["broker_name"] for row in day.of("export_record", kind="broker_topic_config", state="payload")
     }
     added = []
@@ -210,7 +210,7 @@ def add_divergence(day: StagedDay, topic: str) -> list[Row]:
         readable = {route["subscribe_queue_count"] for route in known}
         for nameserver, is_answer in asked.items():
             route, config = routes.get((broker, nameserver)), configs.get(broker)
-            against = _against_config(route, config, is_told=broker in told) if is_answer else []
+            against = _against_config(route, config, is_answered=broker in answered) if is_answer else []
             differences = [*between, *against] if is_answer else []
             added.append(
                 day.add(
@@ -222,7 +222,7 @@ def add_divergence(day: StagedDay, topic: str) -> list[Row]:
                     differences=differences,
                     is_read_affected=len(readable) > 1 or ("broker_missing" in between and max(readable) > 0),
                     is_routed=route is not None if is_answer else None,
-                    is_config_known=broker in told,
+                    is_config_known=broker in answered,
                     nameserver_count=len(own),
                     agreeing_nameserver_count=_agreeing_count(own, route) if is_answer else None,
                     broker_addrs=_addresses(day, broker, nameserver),
@@ -238,8 +238,8 @@ def add_divergence(day: StagedDay, topic: str) -> list[Row]:
 
 def _agreeing_count(answers: dict[str, Row | None], route: Row | None) -> int:
     columns = (*COMPARED.values(), "subscribe_queue_count")
-    told = [answer and [answer[name] for name in columns] for answer in answers.values()]
-    return told.count(route and [route[name] for name in columns])
+    answered = [answer and [answer[name] for name in columns] for answer in answers.values()]
+    return answered.count(route and [route[name] for name in columns])
 
 
 def _addresses(day: StagedDay, broker: str, nameserver: str) -> list[str] | None:
@@ -247,11 +247,11 @@ def _addresses(day: StagedDay, broker: str, nameserver: str) -> list[str] | None
     return sorted({f"{row['broker_id']}={row['broker_addr']}" for row in rows}) or None
 
 
-def _against_config(route: Row | None, config: Row | None, *, is_told: bool) -> list[str]:
+def _against_config(route: Row | None, config: Row | None, *, is_answered: bool) -> list[str]:
     if route is None:
         return [] if config is None else ["not_routed"]
     if config is None:
-        return ["not_configured"] if is_told else []
+        return ["not_configured"] if is_answered else []
     columns = ("read_queues", "write_queues", "perm")
     return [f"config_{name}" for name in columns if route[COMPARED[name]] != config[COMPARED[name]]]
 

@@ -73,9 +73,9 @@ def test_a_damaged_record_of_a_stage_is_named_with_what_to_do(
     file.write_bytes(file.read_bytes()[:-2])
     for command in READERS[name]:
         assert ledger(*tuesday(command, warehouse)) == 2
-        told = sentence(capsys)
-        assert f"{file} is damaged (it is not JSON; it may be cut)" in told
-        assert "again." in told
+        output = sentence(capsys)
+        assert f"{file} is damaged (it is not JSON; it may be cut)" in output
+        assert "again." in output
 
 
 def test_each_kind_of_damage_is_named(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,9 +124,9 @@ def test_a_field_of_another_type_is_damage(warehouse: Warehouse, capsys: pytest.
         whole = file.read_text()
         file.write_text(json.dumps(json.loads(whole) | {field: value}))
         assert ledger(*tuesday("publish", warehouse)) == 2
-        told = sentence(capsys)
-        assert f"{file} is damaged" in told
-        assert f"{field!r}" in told
+        output = sentence(capsys)
+        assert f"{file} is damaged" in output
+        assert f"{field!r}" in output
         file.write_text(whole)
 
 
@@ -176,9 +176,9 @@ def test_a_damaged_published_file_is_named_and_publishing_the_day_again_repairs_
     question = "SELECT max(client_id), max(topic), max(consumer_group), sum(queue_id) FROM queue_assignment"
     for words in (["sql", question], ["verify"], ["fingerprint", f"--cluster={CLUSTER}"]):
         assert ledger(*words, place) == 2
-        told = sentence(capsys)
-        assert f"{file} cannot be read" in told
-        assert "ledger backfill" in told
+        output = sentence(capsys)
+        assert f"{file} cannot be read" in output
+        assert "ledger backfill" in output
     clients = [f"10.0.1.{number}@order" for number in range(100)]
     stage_day(warehouse, MONDAY, run_id="run-2", queue_assignment=owners(*clients))
     publish(warehouse, CLUSTER, MONDAY)

@@ -98,9 +98,9 @@ def test_an_unpublished_cluster_or_day_is_an_error_instead_of_an_empty_answer(
 
     assert ledger("fingerprint", *words, f"--warehouse={warehouse.root}") == 2
 
-    told = capsys.readouterr()
-    assert not told.out
-    assert f"has no published day of {wanted}: look for its name and day in `ledger summary`" in told.err
+    output = capsys.readouterr()
+    assert not output.out
+    assert f"has no published day of {wanted}: look for its name and day in `ledger summary`" in output.err
 
 
 def test_rows_without_a_publication_are_reported(

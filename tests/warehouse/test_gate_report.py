@@ -64,9 +64,9 @@ def shown(warehouse: Warehouse, capsys: pytest.CaptureFixture[str], *options: st
     code = ledger(
         "gate", "show", "--cluster", "shop", "--ds", "2026-11-17", "--warehouse", warehouse.root, *options
     )
-    told = capsys.readouterr()
-    assert code == 0, told.err
-    return told.out
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    return output.out
 
 
 def test_a_refusal_is_shown_with_examples_waivers_and_what_to_do(
@@ -74,22 +74,22 @@ def test_a_refusal_is_shown_with_examples_waivers_and_what_to_do(
 ) -> None:
     judged(warehouse, "refused", FAILED, RAISED, WAIVED, GONE, NOT_COMPARED)
 
-    told = shown(warehouse, capsys)
+    output = shown(warehouse, capsys)
 
-    assert told.startswith("shop 2026-11-17: refused (run run-1, from the stage ")
-    assert "1 expectations hold, 1 are waived, 3 failed." in told
-    assert "Compared with 2026-11-16." in told
+    assert output.startswith("shop 2026-11-17: refused (run run-1, from the stage ")
+    assert "1 expectations hold, 1 are waived, 3 failed." in output
+    assert "Compared with 2026-11-16." in output
     assert (
         "failed (block): queue_assignment.one_owner\n  One owner.\n  found 2, allowed 0\n  - group a\n"
-        in told
+        in output
     )
-    assert "group <b>\\x1b[31m" in told
-    assert "what to do: The ledger may be wrong" in told
-    assert "docs/findings/unowned.md" in told
-    assert "waived (block): finding.kind_known" in told
-    assert "waiver: 2 waived until 2026-12-01 by ana: ticket 7" in told
-    assert "what to do: Compare the two exports" in told
-    assert "Not compared: 1" in told
+    assert "group <b>\\x1b[31m" in output
+    assert "what to do: The ledger may be wrong" in output
+    assert "docs/findings/unowned.md" in output
+    assert "waived (block): finding.kind_known" in output
+    assert "waiver: 2 waived until 2026-12-01 by ana: ticket 7" in output
+    assert "what to do: Compare the two exports" in output
+    assert "Not compared: 1" in output
 
 
 def test_machine_readable_output_has_a_row_for_each_violated_expectation(
@@ -114,10 +114,10 @@ def test_without_a_stage_the_published_verdict_is_shown(
     publish(warehouse, "shop", TUESDAY)
     forget_stage(warehouse)
 
-    told = shown(warehouse, capsys)
+    output = shown(warehouse, capsys)
 
-    assert "2026-11-17: passed_with_warnings (run run-1, from gold.gate_result)" in told
-    assert "broker broker-a" in told
+    assert "2026-11-17: passed_with_warnings (run run-1, from gold.gate_result)" in output
+    assert "broker broker-a" in output
 
 
 def test_without_a_stage_a_refusal_takes_precedence_over_the_published_verdict(

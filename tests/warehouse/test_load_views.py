@@ -160,8 +160,8 @@ def test_shares_are_null_if_owners_are_unknown(publisher: Publisher) -> None:
 
 
 def test_the_backlog_is_known_only_if_brokers_report_it_for_each_queue(publisher: Publisher) -> None:
-    told = [progress("x", 0, 5), progress("x", 1, 7), progress("x", 2, 1), progress("y", 0, None)]
-    warehouse = publish(publisher, EFFECTIVE, told)
+    rows = [progress("x", 0, 5), progress("x", 1, 7), progress("x", 2, 1), progress("y", 0, None)]
+    warehouse = publish(publisher, EFFECTIVE, rows)
 
     lag = "SELECT client_id, lag_count, lag_unknown_queue_count FROM client_load ORDER BY client_id"
     assert asked(warehouse, lag) == [("c1", None, 1), ("c2", 1, 0), ("idle", 0, 0)]

@@ -84,19 +84,19 @@ def done(tidied: Iterable[MaintenanceAction], what: str) -> int:
 def test_a_dry_run_names_everything_and_changes_nothing(warehouse: Warehouse) -> None:
     before = times(warehouse)
 
-    told = maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=False)
+    output = maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=False)
 
-    assert done(told, "vacuum") > 0
-    assert done(told, "stage") > 0
+    assert done(output, "vacuum") > 0
+    assert done(output, "stage") > 0
     assert times(warehouse) == before
 
 
 def test_published_files_are_kept_even_if_the_clock_is_a_century_ahead(warehouse: Warehouse) -> None:
     before = contents(warehouse)
 
-    told = maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True)
+    output = maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True)
 
-    assert done(told, "vacuum") > 0
+    assert done(output, "vacuum") > 0
     assert contents(warehouse) == before
     assert not list(Path(warehouse.root, "staging").glob("*/*"))
     assert maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True) == []
@@ -136,9 +136,9 @@ def test_a_day_in_many_files_becomes_one_and_readers_see_the_same(warehouse: War
     let_publications_name(commits.PublishedTables(warehouse), newest)  # As a publisher of a large day does.
     before = asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL")
 
-    told = maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True)
+    output = maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True)
 
-    assert done(told, "compact") == 9
+    assert done(output, "compact") == 9
     assert len([path for path in DeltaTable(place).file_uris() if "ds=2026-11-17" in path]) == 1
     assert asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL") == before
     assert maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True) == []

@@ -113,14 +113,14 @@ def test_injected_faults_are_refused_by_name_and_published_rows_do_not_change(
     code = ledger(*words, "--warehouse", day.warehouse.root)
 
     assert code == REFUSED == 3
-    told = capsys.readouterr().err
+    output = capsys.readouterr().err
     refused = asked(
         day.warehouse,
         "SELECT expectation_id, array_to_string(examples, ' ') FROM quarantine.gate_result WHERE NOT is_success",
     )
     for expectation, example in FAULTS:
-        assert f"gold.queue_assignment fails {expectation}" in told
-        assert example in told
+        assert f"gold.queue_assignment fails {expectation}" in output
+        assert example in output
         assert [name for name, examples in refused if name.startswith(expectation) and example in examples]
     with pytest.raises(StagingError, match="The gate refused the stage"):
         steps.publish(day)

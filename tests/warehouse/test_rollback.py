@@ -158,8 +158,8 @@ def test_a_dry_run_prints_the_same_and_changes_nothing(
     assert published_state(warehouse) == before
 
     assert ledger(*command) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[-1] == "shop 2026-11-16 is back at run run-1; run run-2 is taken back."
+    output = capsys.readouterr().out.splitlines()
+    assert output[-1] == "shop 2026-11-16 is back at run run-1; run run-2 is taken back."
     assert runs_seen(warehouse) == ["run-1"]
 
     assert ledger(*command) == 2

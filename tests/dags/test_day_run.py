@@ -71,10 +71,10 @@ def test_the_callback_in_the_guide_is_called_for_a_refused_day(
     guide = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
     policy = re.search(r"^ +def task_policy\(task\):\n(?: +.+\n)+", guide, re.MULTILINE)
     assert policy
-    told = tmp_path / "told"
+    output = tmp_path / "output"
     (tmp_path / "airflow_local_settings.py").write_text(
         "def notify(context):\n"
-        f"    with open({str(told)!r}, 'a') as file:\n"
+        f"    with open({str(output)!r}, 'a') as file:\n"
         "        print(context['task_instance'].task_id, context['exception'], file=file)\n"
         f"\n{dedent(policy[0])}"
     )
@@ -83,4 +83,4 @@ def test_the_callback_in_the_guide_is_called_for_a_refused_day(
     with closing(Runner(airflow_environment | {"PYTHONPATH": str(tmp_path)}, tmp_path)) as runner:
         outcome = runner.run("cluster_ledger", "2026-11-17", {"cluster": "east"}, stand_ins.environment)
     assert outcome["state"] == "failed"
-    assert told.read_text() == "gate Refused.\n"
+    assert output.read_text() == "gate Refused.\n"

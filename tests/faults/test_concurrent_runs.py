@@ -30,8 +30,8 @@ _WRITE = "spark_jobs.staging:write_table"
 
 
 def ends(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, told = process.communicate(timeout=TIMEOUT_S)
-    return process.returncode, told
+    _, output = process.communicate(timeout=TIMEOUT_S)
+    return process.returncode, output
 
 
 def is_stopped(process: subprocess.Popen[str]) -> Callable[[], str | None]:
@@ -73,8 +73,8 @@ def test_a_zombie_run_that_resumes_after_its_retry_has_published_changes_nothing
 
     zombie.send_signal(signal.SIGCONT)
 
-    code, told = ends(zombie)
-    assert code == 0, told
+    code, output = ends(zombie)
+    assert code == 0, output
     assert ledger.fingerprint() == days.contents[1]
     ledger.run("run")
     assert ledger.fingerprint() == days.contents[1]
@@ -94,8 +94,8 @@ def test_a_zombie_run_with_a_replaced_export_publishes_nothing(days: Days, tmp_p
 
     zombie.send_signal(signal.SIGCONT)
 
-    code, told = ends(zombie)
-    assert code == 2, told
+    code, output = ends(zombie)
+    assert code == 2, output
     assert ledger.fingerprint() == days.contents[1]
 
 
@@ -109,9 +109,9 @@ def test_an_export_that_changes_while_it_is_read_is_named_and_nothing_is_publish
     file = exports / CLUSTER / str(TUESDAY) / "nameserver_routes.jsonl"
     whole = file.read_bytes()
 
-    told = own.run("run", strike=Strike(_WRITE, 5, "after", "spoil", str(file)), expect=2)
+    output = own.run("run", strike=Strike(_WRITE, 5, "after", "spoil", str(file)), expect=2)
 
-    assert "nameserver_routes.jsonl" in told
+    assert "nameserver_routes.jsonl" in output
     assert ledger.fingerprint() == days.contents[0]
     assert "no whole stage" in own.run("step", "gate", expect=2)
     file.write_bytes(whole)
@@ -126,8 +126,8 @@ def test_a_killed_jvm_is_a_crash_and_the_next_run_succeeds(days: Days, tmp_path:
     for jvm in descendants(run.pid, "SparkSubmit"):
         jvm.kill()
     run.send_signal(signal.SIGCONT)
-    code, told = ends(run)
-    assert code == 1, told
+    code, output = ends(run)
+    assert code == 1, output
     assert ledger.fingerprint() == days.contents[0]
     ledger.run("run")
     assert ledger.fingerprint() == days.contents[1]
@@ -142,8 +142,8 @@ def test_a_lost_executor_costs_time_and_no_row(days: Days, tmp_path: Path) -> No
     assert len(executors) == 2
     executors[0].kill()
     run.send_signal(signal.SIGCONT)
-    code, told = ends(run)
-    assert code == 0, told
+    code, output = ends(run)
+    assert code == 0, output
     assert ledger.fingerprint() == days.contents[1]
 
 
