@@ -184,7 +184,7 @@ def _list_aggregate(node: exp.Expr) -> exp.Expr:
     counted = exp.Distinct(expressions=[value]) if isinstance(aggregate, exp.ArrayUniqueAgg) else value
     values: exp.Expr = exp.Filter(
         this=_call("list", counted),
-        expression=exp.Where(this=is_given if condition is None else exp.and_(is_given, condition)),
+        expression=exp.Where(this=is_given if condition is None else exp.and_(is_given, condition, copy=False)),
     )
     if isinstance(node, exp.Window):
         window = node.copy()
@@ -229,7 +229,7 @@ def _aggregate(node: exp.Expr) -> exp.Expr:
 
 def _slice(node: exp.Expr) -> exp.Expr:
     """Translate `slice`, which takes a position and a number of elements; DuckDB takes the first and the last position."""
-    start, length = exp.paren(node.args["start"]), exp.paren(node.args["end"])
+    start, length = exp.paren(node.args["start"], copy=False), exp.paren(node.args["end"], copy=False)
     last = exp.Sub(this=exp.Add(this=start.copy(), expression=length), expression=exp.Literal.number(1))
     return _call("list_slice", node.this, start, last)
 
@@ -253,7 +253,7 @@ def _with_positions_from_0(function: str) -> Callable[[exp.Expr], exp.Expr]:
                     position = exp.Sub(
                         this=exp.to_identifier(parameter.name), expression=exp.Literal.number(1)
                     )
-                    part.replace(exp.paren(position))
+                    part.replace(exp.paren(position, copy=False))
         return _call(function, node.this, condition)
 
     return translate
@@ -269,7 +269,7 @@ def _concat(node: exp.Expr) -> exp.Expr:
     first, *others = node.expressions
     for other in others:
         first = exp.DPipe(this=first, expression=other)
-    return exp.paren(first)
+    return exp.paren(first, copy=False)
 
 
 def _whole_row(node: exp.Expr) -> exp.Expr:
@@ -361,10 +361,10 @@ def _ignore_nulls(node: exp.Expr) -> exp.Expr:
 
 
 def _pmod(parts: list[exp.Expr]) -> exp.Expr:
-    value, divisor = (exp.paren(part) for part in parts)
-    rest = exp.paren(exp.Mod(this=value, expression=divisor))
-    positive = exp.paren(exp.Add(this=rest, expression=divisor.copy()))
-    return exp.paren(exp.Mod(this=positive, expression=divisor.copy()))
+    value, divisor = (exp.paren(part, copy=False) for part in parts)
+    rest = exp.paren(exp.Mod(this=value, expression=divisor), copy=False)
+    positive = exp.paren(exp.Add(this=rest, expression=divisor.copy()), copy=False)
+    return exp.paren(exp.Mod(this=positive, expression=divisor.copy()), copy=False)
 
 
 def _renamed(name: str) -> Callable[[exp.Expr], exp.Expr]:
@@ -390,8 +390,8 @@ _BY_TYPE: Final[dict[type, Callable[[exp.Expr], exp.Expr]]] = {
     exp.Reduce: _aggregate,
     exp.Select: _select,
     exp.SHA2: _renamed("sha256"),
-    exp.SafeAdd: lambda node: exp.paren(exp.Add(this=node.this, expression=node.expression)),
-    exp.SafeSubtract: lambda node: exp.paren(exp.Sub(this=node.this, expression=node.expression)),
+    exp.SafeAdd: lambda node: exp.paren(exp.Add(this=node.this, expression=node.expression), copy=False),
+    exp.SafeSubtract: lambda node: exp.paren(exp.Sub(this=node.this, expression=node.expression), copy=False),
     exp.Struct: _whole_row,
     exp.SubstringIndex: _substring_index,
     exp.Transform: _with_positions_from_0("list_transform"),
@@ -403,7 +403,7 @@ _BY_NAME: Final[dict[str, Callable[[list[exp.Expr]], exp.Expr]]] = {
     "array_union": lambda parts: _call("list_distinct", _call("list_concat", *parts)),
     "arrays_overlap": lambda parts: _call("list_has_any", *parts),
     "conv": lambda parts: exp.Cast(
-        this=exp.paren(exp.DPipe(this=_text("0x"), expression=parts[0])),
+        this=exp.paren(exp.DPipe(this=_text("0x"), expression=parts[0]), copy=False),
         to=exp.DataType.build("UBIGINT", dialect="duckdb"),
     ),
     "forall": lambda parts: _of_elements("list_bool_and", parts[0], parts[1], exp.true()),

@@ -91,9 +91,8 @@ def prepare(strike: Strike) -> None:
 
 def _when_written(place: str, strike: Strike) -> None:
     """Strike as soon as Spark's tasks write below a folder; the thread ends with the process."""
-    while not any(Path(place).glob("_temporary/**/*.parquet")):
-        if Path(place, "_SUCCESS").exists():
-            break
+    while not any(Path(place).glob("**/*.parquet")):
+        pass
     strike.fall()
 
 
