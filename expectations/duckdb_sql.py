@@ -184,7 +184,9 @@ def _list_aggregate(node: exp.Expr) -> exp.Expr:
     counted = exp.Distinct(expressions=[value]) if isinstance(aggregate, exp.ArrayUniqueAgg) else value
     values: exp.Expr = exp.Filter(
         this=_call("list", counted),
-        expression=exp.Where(this=is_given if condition is None else exp.and_(is_given, condition, copy=False)),
+        expression=exp.Where(
+            this=is_given if condition is None else exp.and_(is_given, condition, copy=False)
+        ),
     )
     if isinstance(node, exp.Window):
         window = node.copy()
