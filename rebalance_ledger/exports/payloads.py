@@ -756,7 +756,7 @@ def _consumer_status(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         client_id = _Node(key, "a key of {}.consumerTable", payload).own_text()
         if envelope.client_id not in {None, client_id}:
             raise PayloadError(
-                f"{payload.path} is of client {client_id!r}, and {envelope.client_id!r} was requested"
+                f"{payload.path} is of client {_shown(client_id)}, and {_shown(envelope.client_id)} was requested"
             )
         for queue, offset in _Node({"queues": queues.value}, "{}", queues).queue_entries("queues"):
             yield Fact(

@@ -784,7 +784,12 @@ def test_an_order_lock_without_a_known_holder_gives_no_row(key: str) -> None:
         (
             "consumer_status",
             {"consumerTable": {"another": {}}},
-            "the payload is of client 'another', and 'c' was requested",
+            "the payload is of client another, and c was requested",
+        ),
+        (
+            "consumer_status",
+            {"consumerTable": {"c" * 200: {}}},
+            f"the payload is of client {'c' * 77}..., and c was requested",
         ),
         ("consume_stats", {"offsetTable": None}, "the payload.offsetTable is missing"),
         (
