@@ -47,8 +47,13 @@ class Freshness:
         name = visible(self.cluster)
         if self.ds is None or self.age is None:
             return f"{name}  never published"
-        hours, seconds = divmod(int(self.age.total_seconds()), 3600)
-        return f"{name}  {self.ds}  {hours} h {seconds // 60} min old{'  too old' if self.is_stale else ''}"
+        return f"{name}  {self.ds}  {_shown(self.age)} old{'  too old' if self.is_stale else ''}"
+
+
+def _shown(age: timedelta) -> str:
+    """Return an age in days and hours from two days on, and below in hours and minutes."""
+    hours, minutes = divmod(int(age.total_seconds()) // 60, 60)
+    return f"{hours // 24} d {hours % 24} h" if age >= timedelta(days=2) else f"{hours} h {minutes} min"
 
 
 def age_of(text: str) -> timedelta:

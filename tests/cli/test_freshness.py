@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
 from rebalance_ledger.cli.app import app
-from rebalance_ledger.cli.freshness import age_of, freshness
+from rebalance_ledger.cli.freshness import Freshness, age_of, freshness
 from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
@@ -47,6 +47,19 @@ def test_a_limit_is_exceeded_one_moment_after_the_newest_day_is_that_old(shop_wa
 
     assert not is_stale(timedelta(hours=26))
     assert is_stale(timedelta(hours=26, seconds=1))
+
+
+@pytest.mark.parametrize(
+    ("age", "shown"),
+    [
+        (timedelta(minutes=59, seconds=59), "0 h 59 min old"),
+        (timedelta(hours=47, minutes=59), "47 h 59 min old"),
+        (timedelta(days=2), "2 d 0 h old"),
+        (timedelta(days=12, hours=9, minutes=59), "12 d 9 h old"),
+    ],
+)
+def test_an_age_is_shown_in_hours_or_days(age: timedelta, shown: str) -> None:
+    assert Freshness("shop", date(2026, 11, 16), age, is_stale=False).line == f"shop  2026-11-16  {shown}"
 
 
 def test_without_a_limit_every_age_is_shown_and_none_is_an_error(shop_warehouse: str, settings: Path) -> None:
