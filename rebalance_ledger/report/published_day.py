@@ -48,9 +48,13 @@ def find_day(snapshot: Snapshot, cluster: str | None, ds: date | None) -> Publis
     if ds is None:
         return published[-1]
     if PublishedDay(name, ds) not in published:
-        raise QueryError(
-            f"{ds} of {name} is not published; there are {len(published)} published days, {published[0].ds} to {published[-1].ds}."
+        first, last = published[0].ds, published[-1].ds
+        shown = (
+            f"are {len(published)} published days, {first} to {last}"
+            if len(published) > 1
+            else f"is one published day, {first}"
         )
+        raise QueryError(f"{ds} of {name} is not published; there {shown}.")
     return PublishedDay(name, ds)
 
 

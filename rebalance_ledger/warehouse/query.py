@@ -19,6 +19,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_ledger.suggestion import did_you_mean
 from rebalance_ledger.tables import ALL_TABLES, GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.tables.gold.finding import FINDING
 from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
@@ -494,8 +495,16 @@ def _sentence(error: str) -> str:
         return f"A query can read the published tables and nothing else: {message}."
     unknown_table = _UNKNOWN_TABLE.match(message)
     if unknown_table:
-        return f"There is no table {unknown_table['name']}; there are {_table_names()}."
+        return _no_table(unknown_table["name"])
     return f"The query cannot be answered ({kind.lower()} error): {message}."
+
+
+def _no_table(name: str) -> str:
+    names = [*(table.name for table in ALL_TABLES), *views()]
+    suggestion = did_you_mean(name.rpartition(".")[2], names, most=2, cutoff=0.7)
+    if suggestion:
+        return f"There is no table {name}: {suggestion} `ledger tables` lists all."
+    return f"There is no table {name}; there are {_table_names()}."
 
 
 def _table_names() -> str:

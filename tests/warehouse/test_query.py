@@ -64,9 +64,14 @@ class TestNames:
 
         assert len(names) == len(set(names))
 
+    @pytest.mark.parametrize("name", ["queue_asignment", "latest.queue_asignment"])
+    def test_a_similar_table_is_suggested_for_an_unknown_one(self, shop_warehouse: str, name: str) -> None:
+        with pytest.raises(QueryError, match=r"There is no table .*: did you mean queue_assignment\?"):
+            ask(shop_warehouse, f"FROM {name}")
+
     def test_an_unknown_table_is_answered_with_the_list_of_tables(self, shop_warehouse: str) -> None:
-        with pytest.raises(QueryError, match=r"There is no table queue_asignment; there are") as raised:
-            ask(shop_warehouse, "SELECT * FROM queue_asignment")
+        with pytest.raises(QueryError, match=r"There is no table orders; there are") as raised:
+            ask(shop_warehouse, "SELECT * FROM orders")
 
         assert "queue_assignment" in str(raised.value)
         assert all(table.name in str(raised.value) for table in SILVER_TABLES)
