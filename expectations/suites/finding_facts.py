@@ -78,8 +78,8 @@ ADVICE_OF_KIND: Final = Expectation(
 DELETION_PROVEN: Final = Expectation(
     FINDING,
     "deletion_proven",
-    "Deleting a group is advised exactly where it was also offline on the baseline day and none "
-    "of its offsets has moved since.",
+    "Deleting a group is advised exactly where it was also offline on the baseline day, both days have the offsets of "
+    "all queues with progress, and none has moved since.",
 )
 
 SUITE: Final = Suite(
@@ -167,7 +167,7 @@ compared_finding AS (
 absent_group AS (
   SELECT consumer_group, TRUE AS is_absent
   FROM silver_consume_progress AS now
-  JOIN (
+  FULL OUTER JOIN (
     SELECT consumer_group, topic, broker_name, queue_id, consumer_offset AS old_offset, last_consumed_at AS old_consumed_at
     FROM baseline_consume_progress
     WHERE consumer_offset IS NOT NULL
@@ -179,7 +179,8 @@ absent_group AS (
     HAVING count_if(reason = 'group_offline') > 0 AND count_if(is_effective) = 0
   ) USING (consumer_group)
   GROUP BY consumer_group
-  HAVING bool_and(consumer_offset <=> old_offset AND NOT coalesce(last_consumed_at > old_consumed_at, FALSE))
+  HAVING count(old_offset) > 0 AND bool_and(IF(old_offset IS NULL, coalesce(consumer_offset <= 0, FALSE),
+    consumer_offset <=> old_offset AND NOT coalesce(last_consumed_at > old_consumed_at, FALSE)))
 )"""
 
 _SUBJECT: Final = (

@@ -42,8 +42,8 @@ def absence(silver: Mapping[str, DataFrame], baseline: BaselineRows) -> DataFram
 
     Columns: `DAY`; consumer_group; is_online_at_a_broker; has_unasked_broker: see `_unasked_brokers`; may_have_hidden_members:
     whether a proxy did not report its members of the group; absence_doubt: why the group may be online although every broker
-    answered that it is not (a value of `group_state_reason`), or null; is_unmoved_since_baseline: whether both days have the
-    progress of at least one queue, and no committed offset has moved.
+    answered that it is not (a value of `group_state_reason`), or null; is_unmoved_since_baseline: whether both days
+    have the offsets of all queues with progress, of at least one, and none has moved.
 
     Args:
         silver: The silver tables by name.
@@ -85,9 +85,7 @@ def absence(silver: Mapping[str, DataFrame], baseline: BaselineRows) -> DataFram
         F.coalesce("has_unasked_broker", no).alias("has_unasked_broker"),
         is_hidden.alias("may_have_hidden_members"),
         doubt.alias("absence_doubt"),
-        ((F.coalesce("same_queue_count", F.lit(0)) > 0) & ~F.coalesce("is_moved", no)).alias(
-            "is_unmoved_since_baseline"
-        ),
+        F.coalesce("is_unmoved", no).alias("is_unmoved_since_baseline"),
     )
 
 
@@ -218,7 +216,7 @@ def _progress(progress: DataFrame, baseline: BaselineRows) -> DataFrame:
 
     Columns: `DAY`; consumer_group; is_in_flight: messages of a queue are handed out and not consumed, unless its offsets were the
     same on the baseline day, because no message stays handed out for a day; is_moved: a committed offset has changed since that day, or
-    a later message was consumed; same_queue_count: number of queues that both days have.
+    a later message was consumed; is_unmoved: both days have the offsets of all queues with progress, and none has changed.
     """
     offsets = ("consumer_offset", "pull_offset", "last_consumed_at")
     baseline_progress = baseline.rows(CONSUME_PROGRESS).select(
@@ -229,13 +227,20 @@ def _progress(progress: DataFrame, baseline: BaselineRows) -> DataFrame:
     is_unchanged = is_same & F.col("pull_offset").eqNullSafe(F.col("baseline_pull_offset"))
     is_handed_out = F.coalesce(F.col("pull_offset") > F.col("consumer_offset"), no)
     is_later = F.coalesce(F.col("last_consumed_at") > F.col("baseline_last_consumed_at"), no)
-    is_compared = F.col("baseline_consumer_offset").isNotNull()
+    has_baseline = F.col("baseline_consumer_offset").isNotNull()
+    is_compared = has_baseline & F.col("is_reported").isNotNull()
+    is_moved = is_compared & (~is_same | is_later)
+    # Progress of one day only: of a queue that could not be asked for on the other day, or that was consumed for the first time.
+    is_of_one_day = F.when(has_baseline, ~is_compared).otherwise(
+        ~F.coalesce(F.col("consumer_offset") <= 0, no)
+    )
     return (
-        progress.join(baseline_progress, list(_QUEUE_KEY), "left")
+        progress.withColumn("is_reported", F.lit(col=True))
+        .join(baseline_progress, list(_QUEUE_KEY), "full")
         .groupBy(*_GROUP_KEY)
         .agg(
             F.max(is_handed_out & ~is_unchanged).alias("is_in_flight"),
-            F.max(is_compared & (~is_same | is_later)).alias("is_moved"),
-            F.count_if(is_compared).alias("same_queue_count"),
+            F.max(is_moved).alias("is_moved"),
+            (F.max(is_compared) & ~F.max(is_moved | is_of_one_day)).alias("is_unmoved"),
         )
     )

@@ -379,13 +379,16 @@ def measured() -> dict[str, str]:
         add_facts(day, kind, f"{kind}-{column}-other")
         row = add_finding(day, kind, f"{kind}-{column}-other")
         row[column] = ["something else"]
-    for name, is_proven, is_published in (
-        ("g_proven", True, True),
-        ("g_untold", True, False),
-        ("g_paused", False, False),
-        ("g_deleted", False, True),
+    for name, before, now, is_published in (
+        ("g_proven", [7], [7], True),
+        ("g_with_unread_queue", [7], [7, -1], True),
+        ("g_untold", [7], [7], False),
+        ("g_paused", [6], [7], False),
+        ("g_deleted", [6], [7], True),
+        ("g_with_new_queue", [7], [7, 3], True),
+        ("g_with_unreported_queue", [7, 7], [7], True),
     ):
-        add_offline_group(day, name, is_proven=is_proven, is_published=is_published)
+        add_offline_group(day, name, before, now, is_published=is_published)
     add_finding(day, "load_imbalanced", "wrong_advice")["advice"] = ADVICE["idle_clients"]
     add_finding(day, "unowned", "advice_of_kind")["advice"] = ADVICE["unowned"]
     add_finding(day, "order_conf_differs", "number_of_another_kind")["group_count"] = 3
@@ -397,11 +400,15 @@ def measured() -> dict[str, str]:
     }
 
 
-def add_offline_group(day: StagedDay, group: str, *, is_proven: bool, is_published: bool) -> None:
-    """Add a group that is offline on two days, whose offset moved between them unless its absence is proven."""
+def add_offline_group(
+    day: StagedDay, group: str, before: list[int], now: list[int], *, is_published: bool
+) -> None:
+    """Add a group that is offline on two days, with its committed offsets of queue 0, 1, … on each day."""
     queue = {"consumer_group": group, "topic": "t", "broker_name": "b", "queue_id": 0}
-    day.before["consume_progress"].append(queue | {"consumer_offset": 7 if is_proven else 6})
-    day.add("consume_progress", **queue, consumer_offset=7)
+    for queue_id, offset in enumerate(before):
+        day.before["consume_progress"].append(queue | {"queue_id": queue_id, "consumer_offset": offset})
+    for queue_id, offset in enumerate(now):
+        day.add("consume_progress", **queue | {"queue_id": queue_id}, consumer_offset=offset)
     day.before["queue_assignment"].append(
         queue | {"strategy": "AVG", "is_effective": False, "reason": "group_offline"}
     )
@@ -415,11 +422,10 @@ def add_offline_group(day: StagedDay, group: str, *, is_proven: bool, is_publish
 def test_deleting_a_group_is_advised_where_two_days_prove_its_absence_and_nowhere_else(
     measured: dict[str, str],
 ) -> None:
-    assert {name for name in ("g_proven", "g_untold", "g_paused", "g_deleted") if seen(measured, name)} == {
-        "g_untold",
-        "g_deleted",
-    }
-    assert DELETION_PROVEN in seen(measured, "g_deleted")
+    wrong = {"g_untold", "g_deleted", "g_with_new_queue", "g_with_unreported_queue"}
+    right = {"g_proven", "g_with_unread_queue", "g_paused"}
+    assert {name for name in wrong | right if seen(measured, name)} == wrong
+    assert all(DELETION_PROVEN in seen(measured, name) for name in wrong)
 
 
 def test_a_number_that_the_kind_does_not_have_is_detected(measured: dict[str, str]) -> None:

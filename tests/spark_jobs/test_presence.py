@@ -60,7 +60,7 @@ def _without_proxies(ds: date) -> ExportBuilder:
     export.brokers("ns-1:9876", BROKERS)
     export.route("orders", {"a": 1, "b": 1})
     groups = ["gone", "moved", "lost-yesterday", "in-flight", "leased-forever", "pop_v1", "pop-v2", "pop"]
-    groups += ["half-asked", "elsewhere"]
+    groups += ["new-topic", "unreported-topic", "unread-topic", "half-asked", "elsewhere"]
     # A broker registers no member of a group that it has no configuration of.
     export.subscription_groups("a", *groups, "only-a")
     export.subscription_groups("b", *groups)
@@ -76,6 +76,11 @@ def _without_proxies(ds: date) -> ExportBuilder:
     for group in groups:
         export.offsets("a", group, "orders", offsets.get(group, (50, 40, 40)))
     export.offsets("a", "only-a", "orders", (50, 40, 40))
+    if is_second:
+        export.offsets("a", "new-topic", "orders-of-today", (5, 5, 5))
+        export.offsets("a", "unread-topic", "orders-of-today", (5, 0, 0))
+    else:
+        export.offsets("a", "unreported-topic", "orders-of-yesterday", (50, 40, 40))
     export.no_members("a", "only-a")
     export.configured(
         "a", {"orders": 1, "%RETRY%pop_v1_orders": 1, "%RETRY%pop-v2+orders": 1, "%RETRY%pop_v1": 1}
@@ -135,6 +140,9 @@ class TestWithoutProxies:
             "gone": ("offline", None),
             "lost-yesterday": ("offline", None),
             "only-a": ("offline", None),
+            "new-topic": ("offline", None),
+            "unreported-topic": ("offline", None),
+            "unread-topic": ("offline", None),
             "leased-forever": ("offline", None),
             # `%RETRY%pop_v1` is the retry topic of pop_v1 itself, and no trace of a group pop.
             "pop": ("offline", None),
@@ -147,10 +155,17 @@ class TestWithoutProxies:
         }
 
     def test_deletion_is_advised_only_after_two_days_of_proof(self, stage: StagingArea) -> None:
-        gone = findings(stage)["gone"]["group_offline"]
+        for group in ("gone", "unread-topic"):
+            gone = findings(stage)[group]["group_offline"]
+            assert "deleteSubGroup" in gone["advice"]
+            assert "It was offline on 2026-11-16 too" in gone["evidence"]
 
-        assert "deleteSubGroup" in gone["advice"]
-        assert "It was offline on 2026-11-16 too" in gone["evidence"]
+    @pytest.mark.parametrize("group", ["new-topic", "unreported-topic"])
+    def test_progress_of_one_day_only_is_no_proof_for_deletion(self, stage: StagingArea, group: str) -> None:
+        row = findings(stage)[group]["group_offline"]
+
+        assert "deleteSubGroup" not in row["advice"]
+        assert "too" not in row["evidence"]
 
     def test_an_uncertain_state_is_a_finding_with_its_reason(self, stage: StagingArea) -> None:
         [(kind, row)] = findings(stage)["moved"].items()
