@@ -85,7 +85,7 @@ def _of_file(*words: str) -> tuple[str, ...]:
 def _of_offsets(start: str, end: str) -> tuple[str, ...]:
     return (
         _words(start),
-        quoted("(-?[0-9]+ )?messages?"),
+        quoted("([0-9]+ )?messages?"),
         _words(f"{end} in "),
         _counted("queue_count", "queue", "queues"),
         _words(": "),
@@ -240,7 +240,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _words(" another one."),
     ),
     "consumption_stalled": (
-        quoted("([0-9]+ messages wait|1 message waits) in "),
+        quoted("([0-9]+ messages wait|1 message waits|messages wait) in "),
         _counted("queue_count", "queue", "queues"),
         _words(", of which "),
         _ANYTHING,
@@ -287,8 +287,11 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _counted("topic_count", "topic", "topics"),
         _words("."),
     ),
-    "offset_files_corrupt": _of_file(_words("The client does not start.")),
-    "offset_file_shared": _of_file(_number("process_count"), _words(" processes write one offset file.")),
+    "offset_files_corrupt": _of_file(_words("The client could not start from these files.")),
+    "offset_file_shared": _of_file(
+        _number("process_count"),
+        _words(" processes have this client id, more than there are hosts with its files."),
+    ),
     "offset_file_recovered": _of_file(_words("Only the .bak file is good.")),
     "offset_file_lost": _of_file(_words("The client has no stored offsets.")),
     "offset_file_undecided": _of_file(_words("Whether the client can read its file is not known.")),
@@ -298,11 +301,11 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
             "(No client uses this file any more|The group consumes in CLUSTERING mode, which keeps its offsets on the brokers)[.]"
         )
     ),
-    "broadcast_messages_lost": _of_offsets("The brokers removed ", " that the client had not read,"),
+    "broadcast_messages_lost": _of_offsets("The brokers removed ", " past the stored offset,"),
     "broadcast_offset_ahead": _of_offsets("The client has stored offsets past the end of the log, by ", ","),
     "broadcast_offset_regressed": _of_offsets("The stored offset went back, by ", ""),
     "broadcast_client_stuck": _of_offsets(
-        "The client has read nothing since the earlier day and is ", " behind"
+        "The stored offset has not changed since the earlier day and is ", " behind"
     ),
     "record_rejected": (
         _counted("record_count", "record", "records"),

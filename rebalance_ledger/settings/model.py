@@ -151,7 +151,7 @@ class ConfiguredQueues(Strict):
 
     topic: str
     broker_name: str
-    queue_ids: list[int]
+    queue_ids: list[Annotated[int, Field(ge=0, le=2**31 - 1)]]
 
 
 class ConfigStrategy(Strict):

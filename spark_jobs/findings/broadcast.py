@@ -60,7 +60,10 @@ def of_offset_files(files: DataFrame) -> DataFrame:
         )
 
     hours = F.format_number(F.col("age_ms") / 3_600_000, 1)
-    shared = (F.col("process_count").cast("string"), " processes write one offset file.")
+    shared = (
+        F.col("process_count").cast("string"),
+        " processes have this client id, more than there are hosts with its files.",
+    )
     return collect_findings(
         problems,
         ("consumer_group", "client_id"),
@@ -68,7 +71,7 @@ def of_offset_files(files: DataFrame) -> DataFrame:
             "offset_files_corrupt",
             "corrupt_both",
             "critical",
-            ("The client does not start.",),
+            ("The client could not start from these files.",),
         ),
         finding(
             "offset_file_shared",
@@ -125,9 +128,9 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
         .agg(
             F.count("*").alias("count"),
             F.collect_set(queue).alias("queues"),
-            F.sum("lost_message_count").alias("lost"),
-            F.sum("lag_message_count").alias("lag"),
-            F.sum(earlier_offset - F.col("stored_offset")).alias("back"),
+            _sum(F.col("lost_message_count")).alias("lost"),
+            _sum(F.abs("lag_message_count")).alias("lag"),
+            _sum(earlier_offset - F.col("stored_offset")).alias("back"),
         )
     )
 
@@ -158,7 +161,7 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
             "broadcast_messages_lost",
             "behind_min",
             "critical",
-            ("The brokers removed ", messages("lost"), " that the client had not read,"),
+            ("The brokers removed ", messages("lost"), " past the stored offset,"),
         ),
         finding(
             "broadcast_offset_ahead",
@@ -176,6 +179,11 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
             "broadcast_client_stuck",
             "stale",
             "warning",
-            ("The client has read nothing since the earlier day and is ", messages("lag"), " behind"),
+            ("The stored offset has not changed since the earlier day and is ", messages("lag"), " behind"),
         ),
     )
+
+
+def _sum(messages: Column) -> Column:
+    """Add numbers up beyond 64 bits: a file may have the greatest offset of Java in several queues."""
+    return F.sum(messages.cast("decimal(19, 0)"))

@@ -126,7 +126,7 @@ def join_first_n(values: Column) -> Column:
 
 
 def counted(number: Column, singular: str, plural: str) -> Column:
-    """Return a number with its noun or verb in singular or plural: `1 queue has`, `2 queues have`."""
+    """Return a number with its noun or verb in singular or plural, `1 queue has` or `2 queues have`; without a number, only the plural."""
     return F.concat_ws(" ", number.cast("string"), F.when(number == 1, singular).otherwise(plural))
 
 

@@ -62,12 +62,18 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
         .where(_age_ms("last_consumed_at", "client_now") >= STALLED_AFTER_MS)
         .where(_age_ms("stored_at", "asked_at") >= STALLED_AFTER_MS)
     )
-    problems = stalled.groupBy(*DAY, "consumer_group", "topic").agg(
-        F.count_distinct("broker_name", "queue_id").cast("int").alias("count"),
-        F.sum(waiting).alias("waiting"),
-        F.collect_set(queue_name()).alias("queues"),
+    by_queue = stalled.groupBy(*DAY, "consumer_group", "topic", "broker_name", "queue_id").agg(
+        # Several clients or processes may hold the queue.
+        F.min(waiting).alias("waiting"),
         F.collect_set("client_id").alias("clients"),
-        (F.min(_age_ms("last_consumed_at", "client_now")) / 60_000).cast("int").alias("minutes"),
+        F.min(_age_ms("last_consumed_at", "client_now")).alias("idle_ms"),
+    )
+    problems = by_queue.groupBy(*DAY, "consumer_group", "topic").agg(
+        F.count("*").cast("int").alias("count"),
+        F.try_sum("waiting").alias("waiting"),
+        F.collect_set(queue_name()).alias("queues"),
+        F.array_distinct(F.flatten(F.collect_set("clients"))).alias("clients"),
+        (F.min("idle_ms") / 60_000).cast("bigint").alias("minutes"),
     )
     return collect_findings(
         problems,
@@ -125,9 +131,7 @@ def of_blocked_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
                 " for a message that was handed out again, up to ",
                 counted(F.col("redeliveries"), "time", "times"),
                 ", and is not acknowledged; behind it ",
-                F.coalesce(
-                    counted(F.col("waiting"), "message waits", "messages wait"), F.lit("messages wait")
-                ),
+                counted(F.col("waiting"), "message waits", "messages wait"),
                 ": ",
                 join_first_n(F.col("queues")),
                 ".",

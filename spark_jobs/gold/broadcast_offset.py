@@ -315,11 +315,15 @@ def restart_structs(
 
 def _rules(setting: pa.StructArray) -> npt.NDArray[np.int8]:
     """Return the `DefaultRule` of each setting as a number; each distinct setting is looked up once."""
-    parts = [part.fill_null("") for part in setting.flatten()]
-    encoded = pc.binary_join_element_wise(*parts, "\n").dictionary_encode()
+    encoded = [part.fill_null("").dictionary_encode() for part in setting.flatten()]
+    dictionaries = [part.dictionary.to_pylist() for part in encoded]
+    codes = np.stack([part.indices.to_numpy() for part in encoded])
+    settings, setting_of_row = np.unique(codes, axis=1, return_inverse=True)
     rules = []
-    for parameters in encoded.dictionary.to_pylist():
-        consume_from_where, consume_type, client_version = parameters.split("\n")
+    for codes_of_setting in settings.T:
+        consume_from_where, consume_type, client_version = (
+            texts[code] for texts, code in zip(dictionaries, codes_of_setting, strict=True)
+        )
         try:
             rule = default_rule(
                 consume_from_where or None,
@@ -329,5 +333,5 @@ def _rules(setting: pa.StructArray) -> npt.NDArray[np.int8]:
         except UnknownNameError:
             rule = DefaultRule.UNKNOWN
         rules.append(rule)
-    numbers: npt.NDArray[np.int8] = np.array(rules, np.int8)[encoded.indices.to_numpy()]
+    numbers: npt.NDArray[np.int8] = np.array(rules, np.int8)[setting_of_row.reshape(-1)]
     return numbers

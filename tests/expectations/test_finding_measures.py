@@ -180,10 +180,10 @@ WORDS: dict[str, tuple[Row, str]] = {
             "1 topic."
         ),
     ),
-    "offset_files_corrupt": (FILE, "The client does not start. On host-1: torn."),
+    "offset_files_corrupt": (FILE, "The client could not start from these files. On host-1: torn."),
     "offset_file_shared": (
         FILE | {"process_count": 2},
-        "2 processes write one offset file. On host-1: torn.",
+        "2 processes have this client id, more than there are hosts with its files. On host-1: torn.",
     ),
     "offset_file_recovered": (FILE, "Only the .bak file is good. On host-1: torn."),
     "offset_file_lost": (FILE, "The client has no stored offsets. On host-1: torn."),
@@ -194,7 +194,7 @@ WORDS: dict[str, tuple[Row, str]] = {
     "offset_file_unused": (FILE, "No client uses this file any more. On host-1: torn."),
     "broadcast_messages_lost": (
         QUEUES,
-        f"The brokers removed 7 messages that the client had not read, in 6 queues: {LIST}.",
+        f"The brokers removed 7 messages past the stored offset, in 6 queues: {LIST}.",
     ),
     "broadcast_offset_ahead": (
         QUEUES,
@@ -206,7 +206,7 @@ WORDS: dict[str, tuple[Row, str]] = {
     ),
     "broadcast_client_stuck": (
         QUEUES,
-        f"The client has read nothing since the earlier day and is 7 messages behind in 6 queues: {LIST}.",
+        f"The stored offset has not changed since the earlier day and is 7 messages behind in 6 queues: {LIST}.",
     ),
     "record_rejected": (
         {"record_count": 1, "seen_values": ["some_kind"]},

@@ -11,7 +11,16 @@ from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.warehouse.identity import RunIdentity
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import read_build
-from tests.support.broadcasting_cluster import CLIENT, CLUSTER, EARLIER, HOST, Hosts, table, write_exports
+from tests.support.broadcasting_cluster import (
+    CLIENT,
+    CLUSTER,
+    EARLIER,
+    HOST,
+    JAVA_LONG_MAX,
+    Hosts,
+    table,
+    write_exports,
+)
 from tests.support.computed_days import newest, staged_rows
 from tests.support.export_builder import DS
 
@@ -59,6 +68,8 @@ FILE_STATES = {
     "moved_to_clustering": ("clustering_group_with_file", None, "main"),
     "old_process": ("orphan_dir", "stored", "main"),
     "timed": ("missing", "default", None),
+    "broken_setting": ("missing", "default", None),
+    "past_64_bits": ("stale", "stored", "main"),
     "unreadable": ("unknown", None, None),
     "asleep": ("ok", "stored", "main"),
     "elsewhere": ("unknown", None, None),
@@ -103,6 +114,7 @@ QUEUES = {
     "recovered": ("ok", "stored", 90, 0, 0),
     "negative": ("no_offset", "queue_skipped", None, None, None),
     "moved_to_clustering": ("unused", None, None, None, None),
+    "broken_setting": ("no_offset", "unknown", None, None, None),
     "broker_untold": ("unknown", "unknown", None, None, None),
 }
 
@@ -206,6 +218,13 @@ def test_findings_report_the_number_of_lost_messages(rows: Mapping[str, list[dic
 
     assert finding["consumer_group"] == "behind"
     assert "6 messages" in finding["evidence"]
+
+
+def test_offsets_that_add_up_beyond_64_bits_are_one_finding(rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    [finding] = [row for row in rows["finding"] if row["consumer_group"] == "past_64_bits"]
+
+    assert finding["kind"] == "broadcast_offset_ahead"
+    assert f"by {2 * (JAVA_LONG_MAX - 100)} messages, in 2 queues" in finding["evidence"]
 
 
 def test_the_earlier_export_is_part_of_the_input_of_the_day(broadcasting: Day) -> None:

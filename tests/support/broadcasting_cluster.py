@@ -20,16 +20,21 @@ HOST = "10.0.0.1"
 CLIENT = f"{HOST}@DEFAULT"
 CUT = b'{"offsetTable":{{"bro'
 ZEROS = bytes(600)
+JAVA_LONG_MAX = 2**63 - 1
+QUEUE_COUNTS = {"past_64_bits": 2}
+"""Queues of those topics that do not have one."""
 NESTED = b'{"a":' * 1_000_000
 """Whether a client reads it depends on its stack."""
 EARLIER = DS - timedelta(days=1)
 
 
-def table(topic: str, offset: int, queue_id: int = 0) -> bytes:
-    """Return a file with one queue."""
-    return (
-        f'{{"offsetTable":{{{{"brokerName":"broker-a","queueId":{queue_id},"topic":"{topic}"}}:{offset}}}}}'
-    ).encode()
+def table(topic: str, offset: int, *queue_ids: int) -> bytes:
+    """Return a file with queues, or with queue 0, that all have the offset."""
+    queues = (
+        f'{{"brokerName":"broker-a","queueId":{queue_id},"topic":"{topic}"}}:{offset}'
+        for queue_id in queue_ids or (0,)
+    )
+    return f'{{"offsetTable":{{{",".join(queues)}}}}}'.encode()
 
 
 class Hosts(ExportBuilder):
@@ -69,7 +74,7 @@ class Hosts(ExportBuilder):
         connection_count: int = 1,
     ) -> None:
         """Add a group with one connected client, and its files."""
-        self.route(group, {"broker-a": 1})
+        self.route(group, {"broker-a": QUEUE_COUNTS.get(group, 1)})
         connection = {"clientId": CLIENT, "language": "JAVA", "version": 479}
         payload = {
             "connectionSet": [
@@ -87,13 +92,14 @@ class Hosts(ExportBuilder):
             self.file(group, bak, "offsets.json.bak", client=client, age_s=age_s)
 
     def bounds(self, topic: str) -> None:
-        """Let the broker tell that the queue has the messages 10 to 99, the newest stored at noon."""
+        """Add the broker's answer that each queue has the messages 10 to 99, the newest stored at noon."""
         stored_at_ms = int(self._captured_at().timestamp() * 1000)
-        queue = f'{{"topic":"{topic}","brokerName":"broker-a","queueId":0}}'
         ends = f'{{"minOffset":10,"maxOffset":100,"lastUpdateTimestamp":{stored_at_ms}}}'
-        self.answer(
-            "broker_topic_stats", f'{{"offsetTable":{{{queue}:{ends}}}}}', broker="broker-a", topic=topic
+        queues = ",".join(
+            f'{{"topic":"{topic}","brokerName":"broker-a","queueId":{queue_id}}}:{ends}'
+            for queue_id in range(QUEUE_COUNTS.get(topic, 1))
         )
+        self.answer("broker_topic_stats", f'{{"offsetTable":{{{queues}}}}}', broker="broker-a", topic=topic)
 
     def remembers(self, group: str, offset: int) -> None:
         """Let the group's client say that it has this offset of the queue in memory."""
@@ -150,8 +156,11 @@ def day() -> Hosts:
     hosts.reader("silent_writer", table("silent_writer", 90), age_s=2 * 3600)
     hosts.reader("moved_to_clustering", table("moved_to_clustering", 90), model="CLUSTERING")
     hosts.reader("old_process", table("old_process", 90), client=f"{HOST}@4711#99")
-    hosts.reader("queue_gone", table("queue_gone", 90, queue_id=7))
+    hosts.reader("queue_gone", table("queue_gone", 90, 7))
     hosts.reader("timed", from_where="CONSUME_FROM_TIMESTAMP")
+    hosts.reader("broken_setting", from_where="CONSUME_FROM\nLAST_OFFSET")
+    hosts.reader("past_64_bits", table("past_64_bits", JAVA_LONG_MAX, 0, 1), age_s=3600)
+    hosts.bounds("past_64_bits")
     for group in (
         "removed",
         "emptied",
