@@ -209,12 +209,22 @@ def test_manually_assigned_queues_are_shown(rows: dict[str, list[Row]]) -> None:
     assert {row["expected_client_ids"] for row in seen.values()} == {None}
 
 
-def test_a_stalled_consumer_is_reported_with_its_backlog(rows: dict[str, list[Row]]) -> None:
-    [row] = [row for row in rows["finding"] if row["kind"] == "consumption_stalled"]
+@pytest.mark.parametrize(
+    ("group", "client", "queues"),
+    [("suspended_consumer", "c2", ["b/0", "b/1"]), ("stalled_twins", "c1", ["a/0", "a/1"])],
+)
+def test_a_stalled_consumer_is_reported_with_its_backlog(
+    rows: dict[str, list[Row]], group: str, client: str, queues: list[str]
+) -> None:
+    [row] = [
+        row
+        for row in rows["finding"]
+        if (row["consumer_group"], row["kind"]) == (group, "consumption_stalled")
+    ]
 
-    assert row["examples"] == ["b/0", "b/1"]
+    assert row["examples"] == queues
     assert row["evidence"].startswith(
-        "10 messages wait in 2 queues, of which c2 has consumed nothing for 60 minutes"
+        f"10 messages wait in 2 queues, of which {client} has consumed nothing for 60 minutes"
     )
 
 

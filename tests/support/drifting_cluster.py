@@ -546,6 +546,15 @@ def twins_asked_themselves(sources: SourceAnswer) -> None:
     sources.client("c2", "b/1", process="p3")
 
 
+@case(TWINS)
+def stalled_twins(sources: SourceAnswer) -> None:
+    """Plant two processes with one id that pull and consume nothing: five messages in each of their queues are an hour old."""
+    id_listed_twice_by_every_broker(sources)
+    for process in ("p1", "p2"):
+        sources.client("c1", "a/0", "a/1", process=process, consumed_s_ago=3600)
+    sources.export.topic_offsets("a", *sources.queues(("a/0", "a/1")), stored_s_ago=3600)
+
+
 @case(TWINS | {"a/1": MATCH})
 def twin_that_lost_a_queue(sources: SourceAnswer) -> None:
     """Plant two processes with one id: the answer through a broker, which is that of one, does not hide what the other says."""
