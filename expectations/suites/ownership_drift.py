@@ -570,6 +570,9 @@ gathered AS (
     drift.observed_process_count AS process_count,
     strategy <=> 'POP' OR coalesce(size(pops) > 0, FALSE) AS is_popped,
     sharing_degree, unobserved_reader_count, is_balancing_off,
+    -- Every member of such a group reads every queue, so two holders of one queue are no problem.
+    strategy <=> 'BROADCASTING' OR CASE coalesce(group_state, 'unknown') WHEN 'broadcasting' THEN TRUE WHEN 'online' THEN FALSE
+      ELSE coalesce(is_told_to_broadcast, FALSE) END AS is_read_by_all,
     filter(
       coalesce(pops, array()), pop -> pop.broker_name = queue.broker_name AND pop.queue_id IN (queue.queue_id, -1)
     ) AS pops_of_queue
@@ -588,6 +591,16 @@ gathered AS (
     SELECT broker_name, bool_or(lower(value) = 'false') AS is_balancing_off
     FROM silver_broker_setting WHERE setting = 'serverLoadBalancerEnable' GROUP BY broker_name
   ) USING (broker_name)
+  LEFT JOIN (
+    SELECT DISTINCT consumer_group, TRUE AS is_told_to_broadcast
+    FROM (
+      SELECT consumer_group, message_model FROM silver_group_presence
+      UNION ALL SELECT consumer_group, message_model FROM silver_proxy_presence
+      UNION ALL SELECT consumer_group, message_model FROM silver_consumer_client
+      UNION ALL SELECT consumer_group, message_model FROM silver_client_process
+    )
+    WHERE message_model = 'BROADCASTING'
+  ) USING (consumer_group)
 ),
 -- A group whose members report no strategy, and whose settings name none.
 met AS (
@@ -623,12 +636,12 @@ supposed AS (
         WHEN sharing_degree = 0 AND size(holders) = 0
           AND (drift.state = 'unowned' OR NOT coalesce(has_silent_member, FALSE)) THEN 'unowned'
         ELSE 'unknown' END
-      WHEN strategy <=> 'BROADCASTING' AND NOT is_undetermined THEN CASE
+      WHEN is_read_by_all AND NOT is_undetermined THEN CASE
         WHEN is_foreign THEN 'unexpected_owner'
         WHEN size(chosen) = 0 OR size(array_except(array_except(missing, silent), absent)) > 0 THEN 'unowned'
         WHEN size(array_intersect(missing, silent)) > 0 THEN 'unknown'
         ELSE 'match' END
-      WHEN seen_process_count > 1 THEN 'multiple_owners'
+      WHEN seen_process_count > 1 AND NOT is_read_by_all THEN 'multiple_owners'
       -- Members on a list that the ledger did not use may not have answered, and do not count then.
       WHEN is_undetermined THEN IF(
         size(clients) = 0

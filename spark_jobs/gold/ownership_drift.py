@@ -6,8 +6,10 @@ Belongs here: the state of a queue, and the evidence of a cause. Does not belong
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rebalance_ledger.settings import settings_by_member
@@ -33,7 +35,7 @@ from spark_jobs.gold.deviating_members import deviating_members
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
     from rebalance_ledger.settings import ClusterSettings
 
@@ -110,7 +112,9 @@ def ownership_drift(
         list(_SUBSCRIPTION),
         "left",
     )
-    evaluated = evaluated.join(shared, list(_QUEUE), "left")
+    evaluated = evaluated.join(shared, list(_QUEUE), "left").join(
+        F.broadcast(_broadcasting_groups(silver)), [*DAY, "consumer_group"], "left"
+    )
     for columns in (_observed(), _comparison(), {"state": _state()}, {"state": _state_with_hidden_readers()}):
         evaluated = evaluated.withColumns(columns)
     is_wrong = F.col("state").isin("unowned", "multiple_owners", "unexpected_owner")
@@ -209,6 +213,15 @@ def held(silver: Mapping[str, DataFrame]) -> DataFrame:
     ).unionByName(rows("process_owner", is_process=True))
 
 
+def _broadcasting_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the groups of which a broker, a proxy or a member reports BROADCASTING: `DAY`; consumer_group, is_reported_broadcasting."""
+    reports = [
+        silver[table].where("message_model = 'BROADCASTING'").select(*DAY, "consumer_group")
+        for table in ("group_presence", "proxy_presence", "consumer_client", "client_process")
+    ]
+    return reduce(DataFrame.union, reports).distinct().withColumn("is_reported_broadcasting", F.lit(col=True))
+
+
 def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFrame) -> DataFrame:
     """Return the facts that all queues of a group and topic share.
 
@@ -287,6 +300,7 @@ def _observed() -> dict[str, Column]:
         & (F.col("group_state") == "online"),
         "route_state": F.coalesce("route_state", F.lit("unknown")),
         "group_state": F.coalesce("group_state", F.lit("unknown")),
+        "is_reported_broadcasting": F.coalesce("is_reported_broadcasting", F.lit(col=False)),
     }
 
 
@@ -328,7 +342,12 @@ def _comparison() -> dict[str, Column]:
 def _state() -> Column:
     """Return the state of a queue; the first condition that holds decides."""
     processes = F.col("observed_process_count")
-    is_broadcast = F.col("strategy").eqNullSafe(BROADCASTING)
+    # A queue that no route has, or of which the route or the members are unknown, has no effective strategy.
+    is_broadcast = (
+        F.col("strategy").eqNullSafe(BROADCASTING)
+        | (F.col("group_state") == "broadcasting")
+        | ((F.col("group_state") != "online") & F.col("is_reported_broadcasting"))
+    )
     # Some states follow from observation alone: two owners, or no owner although every member answered.
     is_surely_unowned = (
         F.col("has_everybody_answered")
@@ -344,7 +363,7 @@ def _state() -> Column:
     return (
         F.when(F.col("is_popped"), _state_of_shared())
         .when(is_broadcast & F.col("undetermined").isNull(), of_broadcast)
-        .when(processes > 1, "multiple_owners")
+        .when(~is_broadcast & (processes > 1), "multiple_owners")
         .when(is_surely_unowned, "unowned")
         .when(F.col("undetermined").isNotNull(), "unknown")
         .when(F.col("is_unexpected"), "unexpected_owner")

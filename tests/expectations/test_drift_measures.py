@@ -268,6 +268,20 @@ def reader_without_a_queue(day: StagedDay, group: str) -> None:
     add_drift(day, group)
 
 
+@fault("ownership_drift.state_follows_owners")
+def readers_of_a_broadcast_queue_called_owners(day: StagedDay, group: str) -> None:
+    queue_that_all_read_and_no_route_has(day, group).update(state="multiple_owners", likely_cause=None)
+
+
+def queue_that_all_read_and_no_route_has(day: StagedDay, group: str) -> Row:
+    """Let all members of a broadcasting group hold one more queue, which the route lost; return its row of drift."""
+    day.add_group(group, "config", strategies=("BROADCASTING",), message_model="BROADCASTING")
+    for client in ("c1", "c2", "c3"):
+        day.hold(group, "config", "broker-a", 9, client)
+    add_drift(day, group)
+    return day.of("ownership_drift", consumer_group=group, queue_id=9)[0]
+
+
 @fault("ownership_drift.cause_has_evidence")
 def mixed_strategies_that_nobody_reports(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group)["likely_cause"] = "mixed_strategies"
@@ -763,6 +777,11 @@ def settings_that_nobody_wrote_and_a_queue_that_nobody_holds(day: StagedDay, gro
 @excused
 def broadcasting_member_that_lost_a_queue(day: StagedDay, group: str) -> None:
     reader_without_a_queue(day, group)
+
+
+@excused
+def queue_that_a_broadcasting_group_reads_and_no_route_has(day: StagedDay, group: str) -> None:
+    queue_that_all_read_and_no_route_has(day, group)
 
 
 @excused

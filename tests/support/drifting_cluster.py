@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strategies import MessageQueue, get_strategy
-from tests.support.export_builder import ExportBuilder
+from tests.support.export_builder import NAMESERVERS, ExportBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -851,6 +851,52 @@ def broadcasting_member_that_does_not_answer(sources: SourceAnswer) -> None:
     sources.lists("c1", "c2", model="BROADCASTING")
     sources.client("c1", "a/0", "a/1", "b/0", "b/1")
     sources.silent("c2")
+
+
+@case(dict.fromkeys(("a/0", "a/1"), unknown("route_unknown")))
+def broadcasting_group_whose_route_nobody_told(sources: SourceAnswer) -> None:
+    for nameserver in NAMESERVERS:
+        sources.export.failure("nameserver_route", NOT_REACHED, nameserver=nameserver, topic=sources.name)
+    sources.lists("c1", "c2", model="BROADCASTING")
+    for client in ("c1", "c2"):
+        sources.client(client, "a/0", "a/1")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH, "b/5": foreign(None)})
+def broadcasting_group_whose_route_shrank(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2", model="BROADCASTING")
+    for client in ("c1", "c2"):
+        sources.client(client, "a/0", "a/1", "b/0", "b/1", "b/5")
+
+
+@case(dict.fromkeys(("a/0", "a/1"), unknown("members_unknown")))
+def broadcasting_group_that_only_another_broker_lists(sources: SourceAnswer) -> None:
+    """Plant a topic on broker a, which did not answer; broker b, which is not in the route, lists the members."""
+    sources.route({"a": 2})
+    sources.export.failure("consumer_connection", NOT_REACHED, broker="a", group=sources.name)
+    sources.lists("c1", "c2", brokers="b", model="BROADCASTING")
+    for client in ("c1", "c2"):
+        sources.client(client, "a/0", "a/1")
+
+
+@case(dict.fromkeys(("a/0", "a/1"), unknown("members_unknown")))
+def processes_that_broadcast_and_that_no_broker_lists(sources: SourceAnswer) -> None:
+    sources.route({"a": 2})
+    sources.export.failure("consumer_connection", NOT_REACHED, broker="a", group=sources.name)
+    for client in ("c1", "c2"):
+        sources.client(
+            client, "a/0", "a/1", process=f"p-{client}", properties={"messageModel": "BROADCASTING"}
+        )
+
+
+@case(dict.fromkeys(("a/0", "a/1"), twice(None)))
+def clustering_group_that_only_another_broker_lists(sources: SourceAnswer) -> None:
+    sources.route({"a": 2})
+    sources.export.failure("consumer_connection", NOT_REACHED, broker="a", group=sources.name)
+    sources.lists("c1", "c2", brokers="b")
+    for client in ("c1", "c2"):
+        sources.client(client, "a/0", "a/1")
 
 
 def write(folder: Path) -> dict[str, Expected]:

@@ -114,7 +114,7 @@ def _drift_of_queue(
     cause = CAUSE_OF_REASON.get(reason or "")
     if reason == "pop_mode":
         state, cause = ("shared" if held else "unknown"), None
-    elif strategy == "BROADCASTING":
+    elif "broadcasting" in {group_state, (strategy or "").lower()}:
         state = (
             "unexpected_owner" if set(clients) - set(chosen) else "unowned" if missing - silent else "match"
         )

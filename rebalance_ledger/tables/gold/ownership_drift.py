@@ -22,7 +22,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "state",
             "string",
-            "`match`: one process holds the queue and the strategy chose its client (BROADCASTING: every member holds it); `shared`: members pop it, so no client owns it, see queue_sharing; `unowned`: no process holds it (BROADCASTING: a member that answered does not); `multiple_owners`: several processes hold it, or one pulls it while others pop it; `unexpected_owner`: one process holds it, and the strategy did not choose its client; `unknown`: see `unknown_reason`. See docs/ownership-drift.md.",
+            "`match`: one process holds the queue and the strategy chose its client (BROADCASTING: every member holds it); `shared`: members pop it, so no client owns it, see queue_sharing; `unowned`: no process holds it (BROADCASTING: a member that answered does not); `multiple_owners`: several processes hold it (never BROADCASTING), or one pulls it while others pop it; `unexpected_owner`: one process holds it, and the strategy did not choose its client; `unknown`: see `unknown_reason`. See docs/ownership-drift.md.",
             nullable=False,
             values=tuple(DriftState),
         ),
