@@ -153,12 +153,12 @@ _COUNTS: Final = {
         _differs("idle_client_count", "expected_idle", f"(is_doubtful OR {_NO_CLIENTS})"),
     ),
     "unowned_queue_count": (
-        "coalesce(unowned_queue_count, 0)",
-        _differs("unowned_queue_count", "coalesce(unowned_queue_count, 0)", "is_doubtful"),
+        "expected_unowned",
+        _differs("unowned_queue_count", "expected_unowned", "is_doubtful"),
     ),
     "multiple_owner_queue_count": (
-        "coalesce(multiple_owner_queue_count, 0)",
-        _differs("multiple_owner_queue_count", "coalesce(multiple_owner_queue_count, 0)", "is_doubtful"),
+        "expected_multiple",
+        _differs("multiple_owner_queue_count", "expected_multiple", "is_doubtful"),
     ),
     "spread_bound": ("promised_bound", _differs("spread_bound", "promised_bound", "FALSE")),
     "is_within_bound": (

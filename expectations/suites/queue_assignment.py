@@ -241,7 +241,8 @@ WHERE fewest_routed_queues > 0""",
     violations_in(
         f"""(
   SELECT * FROM gold_queue_assignment
-  LEFT ANTI JOIN silver_observed_owner USING (consumer_group, topic, broker_name, queue_id, client_id)
+  LEFT ANTI JOIN (SELECT * FROM silver_observed_owner WHERE NOT is_pop AND NOT coalesce(is_dropped, FALSE))
+    USING (consumer_group, topic, broker_name, queue_id, client_id)
   WHERE reason = {quoted(KEPT)}
 )""",
         [

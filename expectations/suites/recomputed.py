@@ -244,6 +244,9 @@ joined AS (
     arrays_overlap(online_broker_names, routed_broker_names) AS is_online_clustering,
     queue_sets, fewest_routed_queues, most_routed_queues,
     {SPREAD_BOUND_OF_STRATEGY} AS promised_bound,
+    coalesce(counted.kept_queue_count, 0) > 0 AS is_kept,
+    -- Kept queues are divided between no clients: every value per client is null.
+    IF(counted.kept_queue_count > 0, NULL, fairness.client_count) AS sharing_client_count,
     counted IS NOT NULL AS is_assigned,
     strategy = min(strategy) OVER of_topic AS is_first_strategy,
     count_if(counted.is_effective) OVER of_topic AS effective_strategy_count,
@@ -266,15 +269,17 @@ judged AS (
       OR coalesce(unknown_queue_count > 0, FALSE) AS is_unknown,
     -- A part is known, or nothing is shared: a count may be set or null.
     NOT is_assigned OR doubtful_queue_count > 0 AS is_doubtful,
-    coalesce(has_duplicate_id, FALSE) OR coalesce(kept_queue_count, 0) > 0
+    coalesce(has_duplicate_id, FALSE) OR is_kept
       OR coalesce(not_subscribed_queue_count, 0) > 0 OR coalesce(unknown_queue_count, 0) > 0
       OR has_member_parameters AS is_spread_excused,
-    IF(client_count > 0, coalesce(most_load, 0), NULL) AS expected_most,
-    IF(client_count > 0, IF(coalesce(owner_client_count, 0) < client_count, 0, least_load), NULL) AS expected_least,
-    coalesce(owned_pair_count, 0) / nullif(client_count, 0) AS expected_mean,
-    coalesce(most_load, 0) * nullif(client_count, 0) / nullif(owned_pair_count, 0) AS expected_most_over_mean,
-    owned_pair_count * owned_pair_count / nullif(client_count * squared_load, 0) AS expected_jain,
-    client_count - coalesce(owner_client_count, 0) AS expected_idle,
+    IF(sharing_client_count > 0, coalesce(most_load, 0), NULL) AS expected_most,
+    IF(sharing_client_count > 0, IF(coalesce(owner_client_count, 0) < sharing_client_count, 0, least_load), NULL) AS expected_least,
+    coalesce(owned_pair_count, 0) / nullif(sharing_client_count, 0) AS expected_mean,
+    coalesce(most_load, 0) * nullif(sharing_client_count, 0) / nullif(owned_pair_count, 0) AS expected_most_over_mean,
+    owned_pair_count * owned_pair_count / nullif(sharing_client_count * squared_load, 0) AS expected_jain,
+    sharing_client_count - coalesce(owner_client_count, 0) AS expected_idle,
+    IF(is_kept, NULL, coalesce(unowned_queue_count, 0)) AS expected_unowned,
+    IF(is_kept, NULL, coalesce(multiple_owner_queue_count, 0)) AS expected_multiple,
     most_load - IF(owner_client_count < array_min(client_counts), 0, least_load) AS spread
   FROM joined
 )"""

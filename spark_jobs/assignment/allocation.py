@@ -113,6 +113,9 @@ SPREAD_BOUNDS: Final[Mapping[str, int]] = {
 SOURCES: Final = ("observed", "configured", "hypothetical")
 """The closed list of `strategy_source`."""
 
+ROUTE_MISSING: Final = "route_missing"
+"""The reason of a queue that its client keeps although the topic has no readable queue in any route."""
+
 NOT_IN_ROUTE: Final = "queue_not_in_route"
 """The reason of a queue with an owner that a CONFIG list names and no route has."""
 

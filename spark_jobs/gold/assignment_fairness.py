@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.assignment.allocation import NOT_IN_ROUTE, UNDETERMINED_REASONS
+from spark_jobs.assignment.allocation import NOT_IN_ROUTE, ROUTE_MISSING, UNDETERMINED_REASONS
 from spark_jobs.day_key import DAY
 from spark_jobs.gold.queue_assignment import effective_strategy
 
@@ -130,8 +130,12 @@ def _per_client(assignments: DataFrame) -> DataFrame:
 
 
 def _per_queue(assignments: DataFrame) -> DataFrame:
-    """Count the queues without an owner and with several owners, by strategy."""
-    is_undetermined = F.coalesce(F.col("reason").isin(*UNDETERMINED_REASONS), F.lit(col=False))
+    """Count the queues without an owner and with several owners, by strategy.
+
+    The owners of a topic without a readable queue are undetermined too: its queues are those that members were observed to hold. A
+    member that was not queried may hold others, and a holder may be in no elected member list.
+    """
+    is_undetermined = F.coalesce(F.col("reason").isin(*UNDETERMINED_REASONS, ROUTE_MISSING), F.lit(col=False))
     queues = assignments.groupBy(*_STRATEGY_KEY, "broker_name", "queue_id").agg(
         F.count("client_id").alias("owners"), F.max(is_undetermined).alias("is_undetermined")
     )

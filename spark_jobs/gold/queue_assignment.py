@@ -14,6 +14,7 @@ from spark_jobs.assignment.allocation import (
     POP,
     REASONS,
     RESULT_DDL,
+    ROUTE_MISSING,
     allocate_batch,
 )
 from spark_jobs.assignment.strategy_settings import StrategySettings
@@ -121,7 +122,8 @@ def route_missing(subscriptions: DataFrame, observed_owners: DataFrame) -> DataF
     """Return the rows of topics without a readable queue: `DAY` and the table's own columns.
 
     A client whose queue set is unknown or empty keeps the queues that it holds (`RebalanceImpl.rebalanceByTopic`, every version:
-    null changes nothing; an empty set makes the strategy throw or, from 5.5.0, is treated as null).
+    null changes nothing; an empty set makes the strategy throw or, from 5.5.0, is treated as null). It does not hold a queue that
+    it has dropped.
     """
     is_unreadable = (F.col("route_state") == "none") | (
         (F.col("route_state") == "known") & ~F.exists("brokers", lambda broker: broker["queue_count"] > 0)
@@ -129,7 +131,8 @@ def route_missing(subscriptions: DataFrame, observed_owners: DataFrame) -> DataF
     frozen = subscriptions.where(is_unreadable & F.col("group_state").isin("online", "broadcasting")).select(
         *_SUBSCRIPTION, effective_strategy().alias("strategy"), "member_ids"
     )
-    held = observed_owners.where("not is_pop").select(*_SUBSCRIPTION, "broker_name", "queue_id", "client_id")
+    is_held = ~F.col("is_pop") & ~F.coalesce("is_dropped", F.lit(col=False))
+    held = observed_owners.where(is_held).select(*_SUBSCRIPTION, "broker_name", "queue_id", "client_id")
     connections = F.size(F.filter("member_ids", lambda member: member == F.col("client_id")))
     return (
         frozen.where("strategy is not null")
@@ -143,6 +146,6 @@ def route_missing(subscriptions: DataFrame, observed_owners: DataFrame) -> DataF
             F.lit(col=True).alias("is_effective"),
             "client_id",
             F.when(connections > 0, connections).alias("client_connection_count"),
-            F.lit("route_missing").alias("reason"),
+            F.lit(ROUTE_MISSING).alias("reason"),
         )
     )

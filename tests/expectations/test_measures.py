@@ -326,6 +326,32 @@ def rated_strategy_without_rows(day: StagedDay, group: str) -> None:
     fairness.update(group_state="online", group_state_reason=None, queue_count=8, client_count=3)
 
 
+@fault(
+    "assignment_fairness.counts_equal_assignment",
+    "assignment_fairness.ratios_equal_assignment",
+    "assignment_fairness.jain_in_range",
+)
+def numbers_of_kept_queues(day: StagedDay, group: str) -> None:
+    """Add a group of which one client holds a queue of a lost topic: no strategy divides it between the clients."""
+    day.add_group(group, "orders")
+    keep_without_route(day, group, "vanished", owner="c1")
+    day.of("assignment_fairness", consumer_group=group, topic="vanished")[0].update(
+        idle_client_count=2, unowned_queue_count=0, jain_index=3.0
+    )
+
+
+# Drift has the queue as held, too.
+@fault(
+    "queue_assignment.owner_is_member",
+    "ownership_drift.state_follows_owners",
+    "ownership_drift.owners_equal_sources",
+)
+def kept_although_dropped(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    keep_without_route(day, group, "vanished", owner="c1")
+    day.of("observed_owner", consumer_group=group, topic="vanished")[0]["is_dropped"] = True
+
+
 @fault("assignment_fairness.unknown_is_null")
 def zero_where_nothing_is_known(day: StagedDay, group: str) -> None:
     day.add_silent_group(group, "orders", "unknown", "members_unknown")["idle_client_count"] = 0

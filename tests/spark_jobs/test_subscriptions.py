@@ -9,6 +9,7 @@ import pytest
 
 from rebalance_ledger.pipeline import steps
 from tests.support.computed_days import newest, staged_rows
+from tests.support.staged_day import NUMBERS_OF_OWNERS
 
 if TYPE_CHECKING:
     from rebalance_ledger.pipeline.day import Day
@@ -89,6 +90,17 @@ def test_clients_keep_the_queues_of_a_topic_that_is_known_to_have_none_to_read(
         (0, "c1", "route_missing"),
         (1, "c1", "route_missing"),
     }
+
+
+def test_a_topic_without_a_route_has_no_fairness_numbers_and_no_owner_of_a_dropped_queue(
+    stage: StagingArea,
+) -> None:
+    """One of the two holders is not in the elected member list, so a number per member would be wrong."""
+    [row] = fairness(stage, "g-lost-route")
+
+    assert owners(stage, "g-lost-route") == {("c", 0): "c1", ("c", 2): "c2"}
+    assert (row["strategy"], row["client_count"], row["queue_count"]) == ("AVG", 1, None)
+    assert {row[name] for name in NUMBERS_OF_OWNERS} == {None}
 
 
 @pytest.mark.parametrize("topic", ["all-failed", "never-asked", "no-read-count"])

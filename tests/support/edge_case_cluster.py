@@ -67,6 +67,13 @@ class OddCluster:
         for topic in ("no-route", "half-failed", "all-failed", "write-only", "never-asked"):
             export.members("a", f"g-{topic}", ["c1"], [topic])
             export.client(f"g-{topic}", "c1", [topic], owns=[(topic, "a", 0), (topic, "a", 1)])
+        # Each broker lists another member, so one of the two holders is not in the elected list. The queue 1 is dropped.
+        topic, group = "lost-route", "g-lost-route"
+        export.route(topic, None)
+        for broker, client_id in (("a", "c1"), ("b", "c2")):
+            export.members(broker, group, [client_id], [topic])
+        export.client(group, "c1", [topic], owns=[(topic, "c", 0)], gives_up=[(topic, "c", 1)])
+        export.client(group, "c2", [topic], owns=[(topic, "c", 2)])
 
     def _brokers_that_differ(self) -> None:
         members = {

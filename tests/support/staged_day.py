@@ -41,6 +41,18 @@ COMPARED = (
     "quarantined_group",
     "consume_progress",
 )
+NUMBERS_OF_OWNERS = (
+    "min_queues_per_client",
+    "max_queues_per_client",
+    "mean_queues_per_client",
+    "max_over_mean",
+    "jain_index",
+    "idle_client_count",
+    "unowned_queue_count",
+    "multiple_owner_queue_count",
+    "is_within_bound",
+)
+"""What `assignment_fairness` says of the owners: nothing of a topic that no strategy divides."""
 TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
 
 Row = dict[str, Any]
@@ -325,6 +337,8 @@ class StagedDay:
                 if values["spread_bound"] is not None and loads
                 else None,
             }
+        if any(row["reason"] == "route_missing" for row in assigned):
+            values |= dict.fromkeys(NUMBERS_OF_OWNERS)
         self.rows["assignment_fairness"] = [
             row
             for row in self.rows["assignment_fairness"]
