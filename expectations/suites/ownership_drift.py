@@ -572,7 +572,7 @@ gathered AS (
     sharing_degree, unobserved_reader_count, is_balancing_off,
     -- Every member of such a group reads every queue, so two holders of one queue are no problem.
     strategy <=> 'BROADCASTING' OR CASE coalesce(group_state, 'unknown') WHEN 'broadcasting' THEN TRUE WHEN 'online' THEN FALSE
-      ELSE coalesce(is_told_to_broadcast, FALSE) END AS is_read_by_all,
+      ELSE coalesce(is_reported_broadcasting, FALSE) END AS is_read_by_all,
     filter(
       coalesce(pops, array()), pop -> pop.broker_name = queue.broker_name AND pop.queue_id IN (queue.queue_id, -1)
     ) AS pops_of_queue
@@ -592,7 +592,7 @@ gathered AS (
     FROM silver_broker_setting WHERE setting = 'serverLoadBalancerEnable' GROUP BY broker_name
   ) USING (broker_name)
   LEFT JOIN (
-    SELECT DISTINCT consumer_group, TRUE AS is_told_to_broadcast
+    SELECT DISTINCT consumer_group, TRUE AS is_reported_broadcasting
     FROM (
       SELECT consumer_group, message_model FROM silver_group_presence
       UNION ALL SELECT consumer_group, message_model FROM silver_proxy_presence
