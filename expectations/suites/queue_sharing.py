@@ -241,7 +241,7 @@ broker_default AS (
     broker_name,
     upper(max(IF(setting = 'defaultMessageRequestMode', value, NULL))) AS default_mode,
     try_cast(max(IF(setting = 'defaultPopShareQueueNum', value, NULL)) AS INT) AS default_share,
-    lower(max(IF(setting = 'serverLoadBalancerEnable', value, NULL))) <=> 'false' AS is_off
+    lower(max(IF(setting = 'serverLoadBalancerEnable', value, NULL))) <=> 'false' AS is_off, count(*) > 0 AS has_settings
   FROM silver_broker_setting
   GROUP BY broker_name
 ),
@@ -279,7 +279,9 @@ retry_backlog AS (
 judged_sharing AS (
   SELECT
     shared.*, answered_ids, pulling_ids, waiting_count,
+    -- Without the broker's settings it is not known whether it balances at all, whatever its entries are.
     CASE
+      WHEN NOT coalesce(has_settings, FALSE) AND NOT (entry.mode IS NULL AND coalesce(is_too_old, FALSE)) THEN NULL
       WHEN entry.mode IS NOT NULL THEN entry.mode
       WHEN is_too_old THEN 'CLIENT'
       WHEN NOT coalesce(is_read, FALSE) THEN NULL
@@ -389,7 +391,7 @@ QUERIES: Final = (
                 f"NOT coalesce(request_mode, {quoted(REQUEST_MODES[0])}) IN {quoted_list(REQUEST_MODES)} "
                 f"OR NOT coalesce(request_mode_source, {quoted(REQUEST_MODE_SOURCES[0])}) IN {quoted_list(REQUEST_MODE_SOURCES)} "
                 "OR (request_mode IS NULL) <> (request_mode_source IS NULL) "
-                "OR request_mode IS NOT NULL AND ((request_mode = 'POP') <> coalesce(mode_of_broker = 'POP', FALSE) "
+                "OR request_mode IS NOT NULL AND (mode_of_broker IS NULL OR (request_mode = 'POP') <> coalesce(mode_of_broker = 'POP', FALSE) "
                 "OR request_mode = 'POP' AND NOT pop_share_count <=> share_of_broker "
                 # Brokers may have the same mode from different sources.
                 "OR request_mode_source = 'server_off' AND source_of_broker <> 'server_off')",

@@ -87,7 +87,7 @@ def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: Dat
 
 
 def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return each broker's settings for all groups: `DAY`; broker_name, default_mode, default_share, is_off, are_entries_read, is_too_old."""
+    """Return each broker's settings for all groups: `DAY`; broker_name, default_mode, default_share, is_off, are_settings_read, are_entries_read, is_too_old."""
 
     def value(setting: str) -> Column:
         return F.max(F.when(F.col("setting") == setting, F.col("value")))
@@ -98,7 +98,9 @@ def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
         .agg(
             F.upper(value("defaultMessageRequestMode")).alias("default_mode"),
             value("defaultPopShareQueueNum").try_cast("int").alias("default_share"),
+            # A broker may omit a setting, so a missing `serverLoadBalancerEnable` does not mean that the settings were not read.
             (F.lower(value("serverLoadBalancerEnable")) == "false").alias("is_off"),
+            F.lit(col=True).alias("are_settings_read"),
         )
     )
     records = (
@@ -131,8 +133,12 @@ def _answer() -> Column:
 
     no_share = F.lit(None).cast("int")
     return (
-        F.when(F.col("mode").isNotNull(), answer(F.col("mode"), F.col("share"), "entry"))
-        .when(F.coalesce("is_too_old", no), answer(F.lit(CLIENT_MODE), no_share, "broker_default"))
+        F.when(
+            F.coalesce("is_too_old", no) & F.col("mode").isNull(),
+            answer(F.lit(CLIENT_MODE), no_share, "broker_default"),
+        )
+        .when(~F.coalesce("are_settings_read", no), None)
+        .when(F.col("mode").isNotNull(), answer(F.col("mode"), F.col("share"), "entry"))
         .when(~F.coalesce("are_entries_read", no), None)
         .when(F.col("topic").startswith("%RETRY%"), answer(F.lit(PULL_MODE), no_share, "retry_rule"))
         .when(

@@ -64,6 +64,9 @@ def popped_group(day: StagedDay, group: str, *grpc: str, share: int = 1) -> list
             message_model="CLUSTERING",
         )
         day.add("subscription", broker_name=broker, consumer_group=group, topic="orders")
+        setting = {"broker_name": broker, "setting": "serverLoadBalancerEnable"}
+        if not day.of("broker_setting", **setting):
+            day.add("broker_setting", **setting, value="true")
         mode = {"consumer_group": group, "topic": "orders", "mode": "POP", "pop_share_queue_count": share}
         day.add("message_request_mode", broker_name=broker, **mode)
         for number, client in enumerate(members):
@@ -283,6 +286,15 @@ def test_valid_shared_queues_violate_nothing() -> None:
     measured = day.measure(STATEMENTS)
 
     assert [row for row in measured if row["observed"] and row["expectation_id"] in JUDGED] == []
+
+
+def test_an_entry_gives_no_mode_if_the_settings_of_its_broker_were_not_read() -> None:
+    day = healthy_day()
+    popped_group(day, "popped")
+    day.remove("broker_setting", broker_name=BROKERS[0])
+    seen = {row["expectation_id"] for row in day.measure(STATEMENTS) if row["observed"]} & JUDGED
+
+    assert seen == {"queue_sharing.mode_follows_sources"}
 
 
 @pytest.mark.parametrize("name", FAULTS)

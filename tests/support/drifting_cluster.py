@@ -167,6 +167,8 @@ def drifting_export() -> tuple[ExportBuilder, dict[str, Expected]]:
     """Return the export of all cases, and what is expected of each."""
     export = ExportBuilder(CLUSTER)
     expected = {}
+    for broker in "ab":
+        export.broker_settings(broker, serverLoadBalancerEnable="true")
     for name, (plant, of_case) in CASES.items():
         expected[name] = plant(SourceAnswer(export, name)) or of_case
     return export, expected

@@ -1,6 +1,6 @@
 """A small cluster in which every group is a case of sharing of its own, with what the ledger should say beside it.
 
-A group reads one topic of its own name. Brokers a and b pull by default, p pops by default, z divides nothing, u told no settings.
+A group reads one topic of its own name. Brokers a and b pull by default, p pops by default, z divides nothing, u told nothing, r told no settings.
 """
 
 from __future__ import annotations
@@ -162,6 +162,21 @@ def _settings_unread(case: Planted) -> None:
     case.pulls("c1", "u/0", asks_broker=True)
 
 
+def _settings_refused(case: Planted) -> None:
+    """Plant a broker that told its entries and no settings: it may have serverLoadBalancerEnable=false."""
+    topics = [case.name, case.retry_topic]
+    for topic in topics:
+        case.export.route(topic, {"r": 1})
+    case.export.members("r", case.name, ["c1"], topics)
+    owns = [(topic, "r", 0) for topic in topics]
+    case.export.client(case.name, "c1", topics, "AVG", owns, asks_broker=True)
+
+
+def _setting_omitted(case: Planted) -> None:
+    case.members("c1", route={"p": 1})
+    case.pulls("c1", "p/0", asks_broker=True)
+
+
 def _behind_the_proxy(case: Planted) -> None:
     case.export.route(case.name, AB)
     for broker in AB:
@@ -287,6 +302,12 @@ CASES: dict[str, Case] = {
         findings=frozenset({"server_load_balancer_off", "multiple_owners"}),
     ),
     "settings-unread": Case(_settings_unread, ("unknown", "request_mode_unknown")),
+    "settings-refused": Case(
+        _settings_refused,
+        ("unknown", "request_mode_unknown"),
+        retried={"r/0": ("unknown", "request_mode_unknown")},
+    ),
+    "setting-omitted": Case(_setting_omitted, MATCH),
     "behind-the-proxy": Case(_behind_the_proxy, SHARED, readers=GRPC),
     "beside-the-proxy": Case(
         _beside_the_proxy, SHARED, readers=GRPC[:1], findings=frozenset({"mixed_request_modes"})
@@ -325,7 +346,7 @@ MODES = {
 def sharing_export() -> ExportBuilder:
     """Return the export of all cases."""
     export = ExportBuilder(CLUSTER)
-    export.brokers("ns-1:9876", {broker: {"0": f"{broker}:10911"} for broker in "abpzu"})
+    export.brokers("ns-1:9876", {broker: {"0": f"{broker}:10911"} for broker in "abpzur"})
     pulls = {"defaultMessageRequestMode": "PULL", "defaultPopShareQueueNum": -1}
     for broker in "ab":
         export.broker_settings(broker, serverLoadBalancerEnable="true", **pulls)
@@ -336,8 +357,10 @@ def sharing_export() -> ExportBuilder:
         )
     export.broker_settings("p", defaultMessageRequestMode="POP", defaultPopShareQueueNum=-1)
     export.broker_settings("z", serverLoadBalancerEnable="false", **pulls)
-    for broker in "pz":
-        export.request_modes(broker, {})
+    export.request_modes("p", {"setting-omitted": ("PULL", -1)})
+    export.request_modes("z", {})
+    export.request_modes("r", {"settings-refused": ("PULL", -1)})
+    export.failure("broker_config", "CODE: 26  DESC: no permission", broker="r")
     for name, case in CASES.items():
         case.plant(Planted(export, name))
         if not name.endswith(PROXIED):
