@@ -138,7 +138,14 @@ FULL JOIN old_queue USING (consumer_group, topic, strategy, broker_name, queue_i
 SHARED_VIEWS: Final = {"churn_queue": _PAIRED_QUEUE}
 """The queues of both days beside each other: counted once, and then read several times."""
 
-COMMON_TABLES: Final = """
+# The readers of a shared queue without an observed one are unknown, not absent.
+_IS_SEEN: Final = """CASE state
+        WHEN 'unknown' THEN coalesce(unasked_client_count = 0 AND size(observed_client_ids) > 0, FALSE)
+        WHEN 'shared' THEN coalesce(size(observed_client_ids) > 0, FALSE)
+        ELSE TRUE
+      END"""
+
+COMMON_TABLES: Final = f"""
 now_strategy AS (
   SELECT consumer_group, topic, strategy, strategy_source, is_effective FROM gold_assignment_fairness
 ),
@@ -214,12 +221,12 @@ seen_on_both_days AS (
     count_if(is_seen AND is_old_seen AND holders <> old_holders) AS observed_moved_queue_count
   FROM (
     SELECT consumer_group, topic, broker_name, queue_id, strategy AS old_strategy, observed_client_ids AS old_holders,
-      state <> 'unknown' OR coalesce(unasked_client_count = 0 AND size(observed_client_ids) > 0, FALSE) AS is_old_seen
+      {_IS_SEEN} AS is_old_seen
     FROM baseline_ownership_drift
   )
   LEFT JOIN (
     SELECT consumer_group, topic, broker_name, queue_id, observed_client_ids AS holders,
-      state <> 'unknown' OR coalesce(unasked_client_count = 0 AND size(observed_client_ids) > 0, FALSE) AS is_seen
+      {_IS_SEEN} AS is_seen
     FROM gold_ownership_drift
   ) USING (consumer_group, topic, broker_name, queue_id)
   GROUP BY consumer_group, topic

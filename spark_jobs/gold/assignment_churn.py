@@ -173,12 +173,15 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
 def _observed(now: DataFrame, before: DataFrame) -> DataFrame:
     """Return the columns `_OBSERVED`, by group and topic.
 
-    A queue is observed on a day if its state is known, or if every member answered and at least one client holds it.
+    A queue is observed on a day if its state is known, or if every member answered and at least one client holds it. A shared queue
+    without an observed client is not: its readers, for example gRPC clients, cannot be observed, but are not absent.
     """
 
     def rows(day: DataFrame, *, is_now: bool) -> DataFrame:
-        is_seen = (F.size("observed_client_ids") > 0) & (F.col("unasked_client_count") == 0)
-        is_observed = (F.col("state") != "unknown") | F.coalesce(is_seen, F.lit(col=False))
+        has_holder = F.size("observed_client_ids") > 0
+        is_seen = has_holder & (F.col("unasked_client_count") == 0)
+        is_state_enough = (F.col("state") != "unknown") & ((F.col("state") != "shared") | has_holder)
+        is_observed = is_state_enough | F.coalesce(is_seen, F.lit(col=False))
         return day.select(
             *_SUBSCRIPTION,
             "broker_name",

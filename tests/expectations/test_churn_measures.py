@@ -72,6 +72,15 @@ def observed_move_that_is_hidden(day: StagedDay, group: str) -> None:
 
 
 @fault("observed_moves_equal_days")
+def queues_of_readers_that_cannot_be_observed(day: StagedDay, group: str) -> None:
+    row = add_observed(day, group)
+    shared = day.of("ownership_drift", consumer_group=group)
+    for seen in shared:
+        seen.update(state="shared", observed_client_ids=[])
+    row.update(observed_queue_count=len(shared), observed_moved_queue_count=len(shared))
+
+
+@fault("observed_moves_equal_days")
 def change_of_strategy_that_is_hidden(day: StagedDay, group: str) -> None:
     add_observed(day, group)["baseline_effective_strategy"] = "AVG"
 

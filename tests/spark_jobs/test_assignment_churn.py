@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import random
+from datetime import date
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql.functions import col
 
+from rebalance_ledger.pipeline import steps
 from spark_jobs.gold.assignment_churn import most_kept
-from tests.support.computed_days import asked
+from tests.support.computed_days import asked, newest, staged_rows
+from tests.support.export_builder import DS, ExportBuilder
 from tests.support.three_days import MONDAY, THURSDAY, TUESDAY
 
 if TYPE_CHECKING:
-    from datetime import date
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from rebalance_ledger.warehouse.layout import Warehouse
+    from tests.support.small_days import SmallDays
     from tests.support.three_days import ThreeDays
 
 pytestmark = pytest.mark.spark
 WHOLE_DAYS = pytest.mark.e2e
+DAY_AFTER = date(2026, 11, 17)
+GRPC = ["host-a@7@0@1k2j3h", "host-b@8@0@1k2j4h"]
 
 
 def test_no_matching_keeps_more_queues(spark: SparkSession) -> None:
@@ -39,6 +45,39 @@ def test_no_matching_keeps_more_queues(spark: SparkSession) -> None:
         had, has = ([*loads, *[0] * (size - len(loads))] for loads in (row["before"], row["now"]))
         best = max(sum(map(min, had, places)) for places in permutations(has))
         assert row["kept"] == best, row
+
+
+def write_migration(exports: Path) -> list[tuple[str, date]]:
+    """Write a day of clients that divide the queues, and one of gRPC clients, which have no process table to query."""
+    for ds in (DS, DAY_AFTER):
+        export = ExportBuilder("migration-test", ds)
+        export.route("orders", {"a": 4})
+        if ds == DS:
+            export.members("a", "to-grpc", ["c1", "c2"], ["orders"])
+            for client, queues in {"c1": (0, 1), "c2": (2, 3)}.items():
+                export.client(
+                    "to-grpc", client, ["orders"], owns=[("orders", "a", queue) for queue in queues]
+                )
+        else:
+            export.members("a", "to-grpc", GRPC, ["orders"])
+            for client in GRPC:
+                export.failure("consumer_running_info", "no answer", group="to-grpc", client_id=client)
+        export.seal(exports)
+    return [("migration-test", DS), ("migration-test", DAY_AFTER)]
+
+
+@pytest.mark.small_days.with_args(write_migration)
+def test_readers_that_cannot_be_observed_have_moved_no_queue(small_days: SmallDays) -> None:
+    [_, day] = small_days.of(write_migration)
+    stage = newest(day)
+
+    assert {row["state"] for row in staged_rows(stage, "ownership_drift")} == {"shared"}
+    [row] = [row for row in staged_rows(stage, "assignment_churn") if row["is_effective"]]
+    assert (row["baseline_effective_strategy"], row["strategy"]) == ("AVG", "POP")
+    assert (row["observed_queue_count"], row["observed_moved_queue_count"]) == (0, 0)
+    [found] = [row for row in staged_rows(stage, "finding") if row["kind"] == "strategy_changed"]
+    assert (found["queue_count"], found["queue_total_count"]) == (0, 0)
+    assert steps.gate(day).reasons == []
 
 
 @pytest.fixture

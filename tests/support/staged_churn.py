@@ -143,9 +143,9 @@ def _observed(day: StagedDay, group: str, topic: str) -> Row:
 
 
 def _is_seen(row: Row) -> bool:
-    return row["state"] != "unknown" or (
-        row["unasked_client_count"] == 0 and bool(row["observed_client_ids"])
-    )
+    if not row["observed_client_ids"]:
+        return row["state"] not in {"unknown", "shared"}
+    return row["state"] != "unknown" or row["unasked_client_count"] == 0
 
 
 def _owners(rows: Iterable[Row]) -> Owners:

@@ -74,7 +74,7 @@ ASSIGNMENT_CHURN = Table(
         Column(
             "observed_queue_count",
             "int",
-            "Queues whose holders were observed on both days in the clients' process tables. Independent of `state`, because it needs no computed owners; null where baseline_ds does not have the group and topic.",
+            "Queues whose holders were observed on both days in the clients' process tables; a shared queue without an observed reader is not among them. Independent of `state`, because it needs no computed owners; null where baseline_ds does not have the group and topic.",
             unit="queues",
         ),
         Column(
