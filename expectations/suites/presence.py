@@ -37,7 +37,8 @@ ABSENCE_PROVEN: Final = Expectation(
 STATE_HAS_EVIDENCE: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "group_state_has_evidence",
-    "A group is online if a broker or proxy lists it, and unknown for a reason that silver shows.",
+    "A group is online if a broker or proxy lists it and, with a known route, one of the route's brokers was asked; it is unknown "
+    "for a reason that silver shows.",
     judges=("group_state_reason",),
 )
 STATE_SAME: Final = Expectation(
@@ -83,6 +84,9 @@ USERS_GROUP: Final = (
     f"AND NOT startswith(consumer_group, {quoted(SYSTEM_GROUP_PREFIX)}))"
 )
 """SQL boolean: the row's group is an application group."""
+
+_UNNAMED_BROKER: Final = "(unknown)"
+"""The broker of an answer that does not name it."""
 
 _SYNCER: Final = f"consumer_group = {quoted(PROXY_HEARTBEAT_GROUP)}"
 
@@ -182,9 +186,30 @@ progressed AS (
     AND old.broker_name = now.broker_name AND old.queue_id = now.queue_id
   GROUP BY now.consumer_group
 ),
+-- Whether a name server's route of the topic has no broker that was asked about the group; an unnamed broker may be any of them.
+routed AS (
+  SELECT
+    consumer_group, topic,
+    bool_or(NOT is_asked) AS is_unasked_on_a_route, bool_and(NOT is_asked) AS is_unasked_on_every_route
+  FROM (
+    SELECT consumer_group, topic, nameserver, bool_or(coalesce(is_asked, FALSE)) AS is_asked
+    FROM stated_group
+    JOIN (
+      SELECT topic, nameserver, broker_name FROM silver_topic_route WHERE is_in_route
+      UNION
+      SELECT topic, nameserver, {quoted(_UNNAMED_BROKER)} FROM silver_topic_route WHERE is_in_route
+    ) USING (topic)
+    LEFT JOIN (SELECT DISTINCT consumer_group, broker_name, TRUE AS is_asked FROM silver_group_presence)
+      USING (consumer_group, broker_name)
+    GROUP BY consumer_group, topic, nameserver
+  )
+  GROUP BY consumer_group, topic
+),
 presence AS (
   SELECT
     consumer_group, topic, state, reason, has_other_state,
+    coalesce(is_unasked_on_a_route, FALSE) AS is_unasked_on_a_route,
+    coalesce(is_unasked_on_every_route, FALSE) AS is_unasked_on_every_route,
     coalesce(is_online, FALSE) AS is_online,
     coalesce(is_online_at_proxy, FALSE) AS is_online_at_proxy,
     coalesce(is_unanswered, FALSE) OR is_online IS NULL OR coalesce(has_unknown_among_all, FALSE) AS is_unanswered,
@@ -194,6 +219,7 @@ presence AS (
     coalesce(is_in_flight, FALSE) AS is_in_flight,
     coalesce(is_moved, FALSE) AS is_moved
   FROM stated_group CROSS JOIN proxies
+  LEFT JOIN routed USING (consumer_group, topic)
   LEFT JOIN unanswered USING (consumer_group)
   LEFT JOIN answer_of_broker USING (consumer_group)
   LEFT JOIN answer_of_proxy USING (consumer_group)
@@ -205,13 +231,14 @@ _DISPROOFS: Final = {
     "a broker has it online": "is_online",
     "a proxy has it online": "is_online_at_proxy",
     "a broker gave no answer": "is_unanswered",
+    "no broker of the topic's route was asked": "is_unasked_on_every_route",
     "a proxy gave no answer": "is_hidden",
     "it has a retry topic of POP": "is_pop_retried",
     "messages are in flight": "is_in_flight",
     "its offsets moved": "is_moved",
 }
 _EVIDENCE_OF_REASON: Final = {
-    "broker_not_asked": "is_unanswered OR has_unknown",
+    "broker_not_asked": "is_unanswered OR has_unknown OR is_unasked_on_a_route",
     "online_at_other_brokers": "is_online",
     "may_be_behind_a_proxy": "is_hidden",
     "pop_retry_topic_exists": "is_pop_retried",
@@ -251,7 +278,7 @@ QUERIES: Final = (
             ),
             Violation(
                 STATE_HAS_EVIDENCE,
-                "state IN ('online', 'broadcasting') AND NOT (is_online OR is_online_at_proxy) "
+                "state IN ('online', 'broadcasting') AND NOT (is_online AND NOT is_unasked_on_every_route OR is_online_at_proxy) "
                 f"OR state = 'unknown' AND NOT coalesce(CASE reason {_evidence} END, FALSE)",
                 f"concat({_SUBJECT})",
             ),

@@ -60,6 +60,9 @@ _MEMBER_EVIDENCE: Final = (
 _PROXIES: Final = ""
 """Broker name of the view that all proxies have together; no broker has an empty name."""
 
+_UNNAMED_BROKER: Final = "(unknown)"
+"""Broker name of an answer that does not say which broker gave it (`mqadmin consumerConnection` without `-b`)."""
+
 _RETRY_PREFIX: Final = "%RETRY%"
 """`MixAll.RETRY_GROUP_TOPIC_PREFIX`: how a group's retry topic begins; the group's name follows."""
 
@@ -646,12 +649,14 @@ def _proxied_members(silver: Mapping[str, DataFrame]) -> DataFrame:
 def _route_views() -> Column:
     """Return the views that a client can get: those of the brokers in the topic's route, or that of the proxies if none has the group.
 
-    A client of a topic without a route asks no broker and keeps the members that it knew, so the views of all brokers count.
+    A client of a topic without a route asks no broker and keeps the members that it knew, so the views of all brokers count. If the
+    route is known and none of its brokers was asked, only the view of an unnamed broker may be of one of them.
     """
     route = F.transform(F.coalesce("brokers", F.array()), lambda broker: broker["broker_name"])
     of_brokers = F.filter("views", lambda view: view["broker_name"] != _PROXIES)
     on_route = F.filter("views", lambda view: F.array_contains(route, view["broker_name"]))
-    views = F.when(F.size(on_route) > 0, on_route).otherwise(of_brokers)
+    unnamed = F.filter("views", lambda view: view["broker_name"] == _UNNAMED_BROKER)
+    views = F.when(F.size(on_route) > 0, on_route).when(F.size(route) == 0, of_brokers).otherwise(unnamed)
     of_proxies = F.filter("views", lambda view: view["broker_name"] == _PROXIES)
     is_online = F.exists(views, lambda view: view["state"] == "online")
     return F.when(~is_online & (F.size(of_proxies) > 0), of_proxies).otherwise(views)

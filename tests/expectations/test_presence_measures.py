@@ -98,6 +98,13 @@ def unknown_for_an_invented_reason(day: StagedDay, group: str) -> None:
     row["group_state_reason"] = "offsets_moved"
 
 
+@fault("assignment_fairness.group_state_has_evidence")
+def only_a_broker_outside_the_route_lists_it(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    for row in day.of("group_presence", consumer_group=group):
+        row["broker_name"] = "broker-z"
+
+
 @fault("ownership_drift.group_state_same")
 def another_state_in_drift(day: StagedDay, group: str) -> None:
     from tests.support.staged_drift import add_drift

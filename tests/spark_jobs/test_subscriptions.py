@@ -157,7 +157,16 @@ def test_brokers_outside_the_route_are_ignored(
     assert owners(stage, "g-off-route") == {("a", 0): "c1", ("a", 1): "c1"}
 
 
-@pytest.mark.parametrize("topic", ["route-failed", "half-offline", "torn-members"])
+def test_an_unnamed_broker_may_be_one_of_the_route(
+    subscription_of: dict[tuple[str, str], Row], stage: StagingArea
+) -> None:
+    row = subscription_of["g-unnamed-broker", "unnamed-broker"]
+
+    assert (row["group_state"], row["member_ids"], row["member_list_count"]) == ("online", ["c1"], 1)
+    assert owners(stage, "g-unnamed-broker") == {("b", 0): "c1", ("b", 1): "c1"}
+
+
+@pytest.mark.parametrize("topic", ["route-failed", "half-offline", "torn-members", "unasked-route"])
 def test_members_are_unknown_and_not_absent_if_a_broker_of_the_route_did_not_answer(
     subscription_of: dict[tuple[str, str], Row], stage: StagingArea, topic: str
 ) -> None:

@@ -96,6 +96,12 @@ class OddCluster:
         for broker in ("b", "c"):
             self._export.members(broker, "g-off-route", ["c8", "c9"], ["off-route"])
         self._export.client("g-off-route", "c1", ["off-route"])
+        # Only brokers outside the route were asked; an unnamed broker may be one of the route.
+        for topic in ("unasked-route", "unnamed-broker"):
+            self._export.route(topic, {"b": 2})
+            self._export.members("a", f"g-{topic}", ["c9"], [topic])
+            self._export.client(f"g-{topic}", "c1", [topic], owns=[(topic, "b", 0), (topic, "b", 1)])
+        self._export.members("(unknown)", "g-unnamed-broker", ["c1"], ["unnamed-broker"])
 
     def _brokers_that_fail(self) -> None:
         export = self._export
