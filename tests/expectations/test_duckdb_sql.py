@@ -63,6 +63,16 @@ def test_a_list_is_unnested_to_the_rows_that_spark_returns(
     assert sorted(database.execute(duckdb_sql(statement)).fetchall(), key=str) == rows
 
 
+def test_a_sum_or_difference_that_no_bigint_holds_is_null(database: duckdb.DuckDBPyConnection) -> None:
+    statement = (
+        "SELECT try_add(most, 1L), try_subtract(most, -1L), try_add(few, 1L), few - try_subtract(few, 1L), "
+        "transform(array(most, few), number -> try_add(number, 1L)) "
+        "FROM (SELECT 9223372036854775807L AS most, 3L AS few)"
+    )
+
+    assert database.execute(duckdb_sql(statement)).fetchall() == [(None, None, 4, 1, [None, 4])]
+
+
 def test_lists_are_not_unnested_by_a_join_over_their_source_columns(
     database: duckdb.DuckDBPyConnection,
 ) -> None:
