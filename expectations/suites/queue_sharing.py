@@ -265,8 +265,21 @@ pulling AS (
   GROUP BY {_QUEUE}
 ),
 retry_backlog AS (
-  SELECT shared_topic.consumer_group, shared_topic.topic, sum(broker_offset - consumer_offset) AS waiting_count
-  FROM (SELECT DISTINCT consumer_group, topic FROM gold_queue_sharing) AS shared_topic
+  SELECT
+    shared_topic.consumer_group, shared_topic.topic,
+    -- Missing offsets are not zero, and a sum that no bigint holds is not published.
+    IF(bool_or(broker_offset IS NULL), NULL, try_cast(sum(greatest(broker_offset, consumer_offset) - consumer_offset) AS BIGINT))
+      AS waiting_count
+  FROM (
+    SELECT consumer_group, topic
+    FROM gold_queue_sharing
+    LEFT JOIN (
+      SELECT DISTINCT consumer_group, broker_name, TRUE AS has_told FROM silver_export_record
+      WHERE kind = 'consume_stats' AND state = 'payload'
+    ) USING (consumer_group, broker_name)
+    GROUP BY consumer_group, topic
+    HAVING bool_and(coalesce(has_told, FALSE))
+  ) AS shared_topic
   JOIN silver_consume_progress AS progress
   ON progress.consumer_group = shared_topic.consumer_group AND progress.topic IN (
     concat('%RETRY%', shared_topic.consumer_group, '_', shared_topic.topic),
@@ -326,8 +339,8 @@ _NUMBERS: Final = {
     "sharing_degree": "IF(expected_reader_ids IS NULL, NULL, size(expected_reader_ids))",
     "committed_offset": "consumer_offset",
     "handed_out_offset": "pull_offset",
-    "in_flight_count_at_most": "IF(pull_offset < consumer_offset, 0, pull_offset - consumer_offset)",
-    "ready_count": "IF(broker_offset < pull_offset, 0, broker_offset - pull_offset)",
+    "in_flight_count_at_most": "IF(pull_offset < consumer_offset, 0, try_subtract(pull_offset, consumer_offset))",
+    "ready_count": "IF(broker_offset < pull_offset, 0, try_subtract(broker_offset, pull_offset))",
     "order_blocked_until": "IF(lock_ends_at > lock_read_at, lock_ends_at, NULL)",
     "redelivery_count": "redeliveries_of_lock",
     "unobserved_reader_count": "IF(expected_reader_ids IS NULL, NULL, "

@@ -58,6 +58,10 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
             "request_mode_source",
             "pop_share_count",
             "pops",
+            F.transform(
+                F.filter("brokers", lambda broker: broker["queue_count"] > 0),
+                lambda broker: broker["broker_name"],
+            ).alias("route_brokers"),
             ids_where(
                 lambda member: (
                     member["fetches_by"].eqNullSafe("pop")
@@ -87,11 +91,14 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
         of_queue.join(pulled, list(_QUEUE), "left")
         .join(offsets, list(_QUEUE), "left")
         .join(_retry_backlog(progress), list(_SUBSCRIPTION), "left")
+        .join(_brokers_with_offsets(silver["export_record"]), [*DAY, "consumer_group"], "left")
         .join(_order_locks(silver["queue_order_lock"]), list(_QUEUE), "left")
         .withColumn("observed", _observed_reader_ids())
     )
     expected = F.col("expected_reader_ids")
     handed_out = F.col("pull_offset")
+    # A message is retried on its own broker, so a broker without an answer may have any number of them.
+    is_backlog_complete = F.size(F.array_except("route_brokers", "brokers_with_offsets")) == 0
     return joined.select(
         *_QUEUE,
         "request_mode",
@@ -108,17 +115,17 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
         F.coalesce("puller_ids", F.array().cast("array<string>")).alias("puller_ids"),
         F.col("consumer_offset").alias("committed_offset"),
         handed_out.alias("handed_out_offset"),
-        _at_least_zero(handed_out - F.col("consumer_offset")).alias("in_flight_count_at_most"),
-        _at_least_zero(F.col("broker_offset") - handed_out).alias("ready_count"),
-        "retry_backlog_count",
+        _distance(F.col("consumer_offset"), handed_out).alias("in_flight_count_at_most"),
+        _distance(handed_out, F.col("broker_offset")).alias("ready_count"),
+        F.when(is_backlog_complete, F.col("retry_backlog_count")).alias("retry_backlog_count"),
         "order_blocked_until",
         "redelivery_count",
     )
 
 
-def _at_least_zero(count: Column) -> Column:
-    """Return the count, or 0 if it is negative; null stays null."""
-    return F.when(count < 0, F.lit(0).cast("bigint")).otherwise(count)
+def _distance(start: Column, end: Column) -> Column:
+    """Return the number of messages between two offsets, 0 if the end is before the start; null if unknown or above 2^63 - 1."""
+    return F.when(end < start, F.lit(0).cast("bigint")).otherwise(F.try_subtract(end, start))
 
 
 def _reading_facts(member: Column) -> Column:
@@ -220,8 +227,20 @@ def _order_locks(locks: DataFrame) -> DataFrame:
     )
 
 
+def _brokers_with_offsets(records: DataFrame) -> DataFrame:
+    """Return the brokers that answered about each group's offsets: `DAY`; consumer_group, brokers_with_offsets."""
+    return (
+        records.where("kind = 'consume_stats' and state = 'payload'")
+        .groupBy(*DAY, "consumer_group")
+        .agg(F.collect_set("broker_name").alias("brokers_with_offsets"))
+    )
+
+
 def _retry_backlog(progress: DataFrame) -> DataFrame:
-    """Count the messages in POP's retry topics `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>`, by group and topic."""
+    """Count the messages in POP's retry topics `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>`, by group and topic.
+
+    The count covers the brokers that answered; it is null if a queue's offsets are not complete, or above 2^63 - 1.
+    """
     pairs = progress.select(*_SUBSCRIPTION).distinct()
     names = pairs.select(
         *_SUBSCRIPTION,
@@ -238,10 +257,13 @@ def _retry_backlog(progress: DataFrame) -> DataFrame:
         *DAY,
         "consumer_group",
         F.col("topic").alias("retry_topic"),
-        (F.col("broker_offset") - F.col("consumer_offset")).alias("waiting"),
+        # The offset that was committed to a retry topic before it was recreated is beyond its end.
+        _distance(F.col("consumer_offset"), F.col("broker_offset")).alias("waiting"),
     )
     return (
         names.join(waiting, [*DAY, "consumer_group", "retry_topic"])
         .groupBy(*_SUBSCRIPTION)
-        .agg(F.sum("waiting").alias("retry_backlog_count"))
+        .agg(
+            F.when(F.count("waiting") == F.count("*"), F.try_sum("waiting")).alias("retry_backlog_count"),
+        )
     )

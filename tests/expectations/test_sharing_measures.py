@@ -64,6 +64,9 @@ def popped_group(day: StagedDay, group: str, *grpc: str, share: int = 1) -> list
             message_model="CLUSTERING",
         )
         day.add("subscription", broker_name=broker, consumer_group=group, topic="orders")
+        day.add(
+            "export_record", kind="consume_stats", consumer_group=group, broker_name=broker, state="payload"
+        )
         setting = {"broker_name": broker, "setting": "serverLoadBalancerEnable"}
         if not day.of("broker_setting", **setting):
             day.add("broker_setting", **setting, value="true")
@@ -199,6 +202,30 @@ def messages_to_retry_not_counted(day: StagedDay, group: str) -> None:
         row["retry_backlog_count"] = 5
 
 
+def retried_group(day: StagedDay, group: str, *offsets: tuple[int, int], count: int | None) -> Row:
+    """Let messages wait in the retry topics: on each broker broker_offset and consumer_offset; return a row of the shared queues."""
+    shared = popped_group(day, group)
+    for broker, (most, committed) in zip(BROKERS, offsets, strict=False):
+        retry = {"topic": f"%RETRY%{group}_orders", "broker_name": broker, "queue_id": 0}
+        day.add(
+            "consume_progress", consumer_group=group, **retry, broker_offset=most, consumer_offset=committed
+        )
+    for row in shared:
+        row["retry_backlog_count"] = count
+    return shared[0]
+
+
+@fault("queue_sharing.numbers_equal_sources")
+def messages_of_a_recreated_retry_topic_deducted(day: StagedDay, group: str) -> None:
+    retried_group(day, group, (0, 50), (50, 0), count=50)["retry_backlog_count"] = 0
+
+
+@fault("queue_sharing.numbers_equal_sources")
+def messages_of_one_broker_called_all(day: StagedDay, group: str) -> None:
+    retried_group(day, group, (9, 4), count=None)["retry_backlog_count"] = 5
+    day.of("export_record", kind="consume_stats", consumer_group=group)[-1]["state"] = "error"
+
+
 def fifo_group(day: StagedDay, group: str) -> Row:
     """Shared queues, of which one is blocked by a message that was handed out twice before; gives its row."""
     row = popped_group(day, group)[0]
@@ -283,6 +310,12 @@ def test_valid_shared_queues_violate_nothing() -> None:
     popped_group(day, "popped")
     popped_group(day, "popped-and-grpc", GRPC)
     fifo_group(day, "fifo")
+    retried_group(day, "retried", (0, 50), (50, 0), count=50)
+    retried_group(day, "retried-on-one-broker", (9, 4), count=None)
+    day.of("export_record", kind="consume_stats", consumer_group="retried-on-one-broker")[-1]["state"] = (
+        "error"
+    )
+    retried_group(day, "retried-too-often", (2**63 - 1, 0), (2**63 - 1, 0), count=None)
     measured = day.measure(STATEMENTS)
 
     assert [row for row in measured if row["observed"] and row["expectation_id"] in JUDGED] == []

@@ -156,6 +156,28 @@ def test_in_flight_and_ready_messages_are_distinguished(rows: dict[str, list[Row
     assert (undetermined["in_flight_count_at_most"], undetermined["ready_count"]) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("popped-by-all", 4),
+        ("retried-on-recreated-topic", 50),
+        ("retried-on-one-broker-that-answered", None),
+        ("offsets-at-the-end-of-bigint", None),
+        ("grpc-alone", None),
+    ],
+)
+def test_messages_to_retry_are_counted_only_if_all_brokers_answered(
+    name: str, count: int | None, rows: dict[str, list[Row]]
+) -> None:
+    assert {row["retry_backlog_count"] for row in queues(rows, "queue_sharing", name).values()} == {count}
+
+
+def test_a_number_of_messages_that_no_bigint_holds_is_null(rows: dict[str, list[Row]]) -> None:
+    row = queues(rows, "queue_sharing", "offsets-at-the-end-of-bigint")["a/0"]
+
+    assert (row["in_flight_count_at_most"], row["ready_count"]) == (0, None)
+
+
 def test_a_fifo_queue_is_blocked_until_its_last_lease_ends(rows: dict[str, list[Row]]) -> None:
     def blocks(group: str) -> dict[str, tuple[float | None, int | None]]:
         return {

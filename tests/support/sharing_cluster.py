@@ -89,6 +89,30 @@ def _popped_by_all(case: Planted) -> None:
     case.export.offsets("a", case.name, case.name, *[(MOST, CONSUMER_OFFSET, HANDED_OUT)] * 2)
     for separator in "_+":
         case.export.offsets("a", case.name, f"%RETRY%{case.name}{separator}{case.name}", (9, 7, 7))
+    case.export.offsets("b", case.name, case.name)
+
+
+def _retried_on_recreated_topic(case: Planted) -> None:
+    """Plant 50 messages that wait on b, and on a an offset that was committed before the retry topic was recreated."""
+    _grpc_alone(case)
+    for broker, offsets in {"a": (0, 50, 50), "b": (50, 0, 0)}.items():
+        case.export.offsets(broker, case.name, case.name, (MOST, CONSUMER_OFFSET, HANDED_OUT))
+        case.export.offsets(broker, case.name, f"%RETRY%{case.name}_{case.name}", offsets)
+
+
+def _retried_on_one_broker_that_answered(case: Planted) -> None:
+    _grpc_alone(case)
+    case.export.offsets("a", case.name, case.name, (MOST, CONSUMER_OFFSET, HANDED_OUT))
+    case.export.offsets("a", case.name, f"%RETRY%{case.name}_{case.name}", (9, 7, 7))
+    case.export.failure("consume_stats", NOT_ASKED, broker="b", group=case.name)
+
+
+def _offsets_at_the_end_of_bigint(case: Planted) -> None:
+    _grpc_alone(case)
+    most = 2**63 - 1
+    case.export.offsets("a", case.name, case.name, (most, CONSUMER_OFFSET, -1))
+    case.export.offsets("b", case.name, case.name)
+    case.export.offsets("a", case.name, f"%RETRY%{case.name}_{case.name}", (most, 0, 0), (most, 0, 0))
 
 
 def _popped_in_part(case: Planted) -> None:
@@ -272,6 +296,9 @@ CASES: dict[str, Case] = {
         mode=("POP", "entry"),
     ),
     "grpc-alone": Case(_grpc_alone, SHARED, readers=GRPC),
+    "retried-on-recreated-topic": Case(_retried_on_recreated_topic, SHARED, readers=GRPC),
+    "retried-on-one-broker-that-answered": Case(_retried_on_one_broker_that_answered, SHARED, readers=GRPC),
+    "offsets-at-the-end-of-bigint": Case(_offsets_at_the_end_of_bigint, SHARED, readers=GRPC),
     "fifo-blocked": Case(_fifo_blocked, SHARED, readers=GRPC, findings=frozenset({"order_queue_blocked"})),
     "fifo-consumed": Case(_fifo_consumed, SHARED, readers=GRPC),
     "grpc-and-remoting": Case(

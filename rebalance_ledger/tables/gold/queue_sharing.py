@@ -82,7 +82,7 @@ QUEUE_SHARING = Table(
         Column(
             "retry_backlog_count",
             "bigint",
-            "Messages that wait in the group's POP retry topics of this topic, V1 and V2 together, the same for all queues; null where there is none.",
+            "Messages that wait in the group's POP retry topics of this topic, V1 and V2 together, the same for all queues; null where there is none, or where a broker of the route did not report the group's offsets.",
             unit="messages",
         ),
         Column(
