@@ -274,11 +274,11 @@ retry_backlog AS (
     SELECT consumer_group, topic
     FROM gold_queue_sharing
     LEFT JOIN (
-      SELECT DISTINCT consumer_group, broker_name, TRUE AS has_told FROM silver_export_record
+      SELECT DISTINCT consumer_group, broker_name, TRUE AS has_offsets FROM silver_export_record
       WHERE kind = 'consume_stats' AND state = 'payload'
     ) USING (consumer_group, broker_name)
     GROUP BY consumer_group, topic
-    HAVING bool_and(coalesce(has_told, FALSE))
+    HAVING bool_and(coalesce(has_offsets, FALSE))
   ) AS shared_topic
   JOIN silver_consume_progress AS progress
   ON progress.consumer_group = shared_topic.consumer_group AND progress.topic IN (
