@@ -233,11 +233,12 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _words("The strategy in effect is "),
         _column("array_join(seen_values, ' and ')"),
         f"IF(value_count > {MOST_LISTED}, '.*', '')",
-        quoted(" on [0-9-]{10}[.] Of the "),
-        _counted("queue_total_count", "queue", "queues"),
-        _words(" whose owner was observed on both days, "),
-        _counted("queue_count", "has", "have"),
-        _words(" another one."),
+        quoted(" on [0-9-]{10}[.] "),
+        (
+            f"IF(queue_total_count = 0, {_words('No owner was observed on both days.')}, "
+            f"concat({_words('Of the ')}, {_counted('queue_total_count', 'queue', 'queues')}, "
+            f"{_words(' whose owner was observed on both days, ')}, {_counted('queue_count', 'has', 'have')}, {_words(' another one.')}))"
+        ),
     ),
     "consumption_stalled": (
         quoted("([0-9]+ messages wait|1 message waits|messages wait) in "),

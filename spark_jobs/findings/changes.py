@@ -50,11 +50,16 @@ def of_changes(churn: DataFrame) -> DataFrame:
                 F.array_join("changes", " and "),
                 " on ",
                 F.col("baseline_ds"),
-                ". Of the ",
-                counted(F.col("observed"), "queue", "queues"),
-                " whose owner was observed on both days, ",
-                counted(F.col("moved"), "has", "have"),
-                " another one.",
+                ". ",
+                F.when(F.col("observed") == 0, "No owner was observed on both days.").otherwise(
+                    F.concat(
+                        F.lit("Of the "),
+                        counted(F.col("observed"), "queue", "queues"),
+                        F.lit(" whose owner was observed on both days, "),
+                        counted(F.col("moved"), "has", "have"),
+                        F.lit(" another one."),
+                    )
+                ),
             ),
             queue_count=F.col("moved"),
             queue_total_count=F.col("observed"),

@@ -77,6 +77,7 @@ def test_readers_that_cannot_be_observed_have_moved_no_queue(small_days: SmallDa
     assert (row["observed_queue_count"], row["observed_moved_queue_count"]) == (0, 0)
     [found] = [row for row in staged_rows(stage, "finding") if row["kind"] == "strategy_changed"]
     assert (found["queue_count"], found["queue_total_count"]) == (0, 0)
+    assert found["evidence"].endswith(". No owner was observed on both days.")
     assert steps.gate(day).reasons == []
 
 
