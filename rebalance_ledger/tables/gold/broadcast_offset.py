@@ -65,7 +65,7 @@ BROADCAST_OFFSET = Table(
         Column(
             "lost_message_count",
             "bigint",
-            "Messages that retention removed before they were read: `min_offset` less `stored_offset`, or 0; null without both.",
+            "Messages past the stored offset that retention removed: `min_offset` less `stored_offset`, or 0; null without both.",
             unit="messages",
         ),
         Column("offsets_captured_at", "timestamp", "Time of the request for min and max (UTC)."),
