@@ -11,13 +11,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from rebalance_ledger.exports.contract import UNKNOWN_BROKER
+
 if TYPE_CHECKING:
     from datetime import date, datetime
 
     from rebalance_ledger.exports.writer import ExportWriter
-
-UNKNOWN_BROKER: Final = "(unknown)"
-"""Placeholder for the broker or its address where no source identifies it."""
 
 UNREADABLE: Final = "UnreadableText"
 """Error type: a text or file does not have the expected format."""

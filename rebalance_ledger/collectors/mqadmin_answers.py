@@ -16,11 +16,11 @@ from rebalance_ledger.collectors import mqadmin_text
 from rebalance_ledger.collectors.answers import (
     INCOMPLETE,
     NOT_GIVEN,
-    UNKNOWN_BROKER,
     UNREADABLE,
     SourceAnswer,
 )
 from rebalance_ledger.collectors.mqadmin_transcript import TextError
+from rebalance_ledger.exports.contract import UNKNOWN_BROKER
 from rebalance_ledger.exports.payloads import error_code
 from rebalance_ledger.rocketmq.json import RocketMQJsonError, loads
 

@@ -204,6 +204,9 @@ KIND_BY_NAME: Final = {kind.name: kind for kind in KINDS}
 KIND_BY_FILE_NAME: Final = {kind.file_name: kind for kind in KINDS}
 
 
+UNKNOWN_BROKER: Final = "(unknown)"
+"""Placeholder for the broker or its address where no source identifies it (`mqadmin consumerConnection` without `-b`)."""
+
 NOT_ASKED: Final = "NotAsked"
 """Error type of a skipped question, which is not a failure: the source cannot have the answer; the message is the reason."""
 

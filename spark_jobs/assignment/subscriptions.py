@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from rebalance_ledger.exports.contract import UNKNOWN_BROKER
 from rebalance_ledger.rocketmq.client_ids import GRPC_CLIENT_ID_PATTERN
 from spark_jobs.assignment.allocation import SERVER_OFF
 from spark_jobs.assignment.presence import absence, is_users_group
@@ -59,9 +60,6 @@ _MEMBER_EVIDENCE: Final = (
 
 _PROXIES: Final = ""
 """Broker name of the view that all proxies have together; no broker has an empty name."""
-
-_UNNAMED_BROKER: Final = "(unknown)"
-"""Broker name of an answer that does not say which broker gave it (`mqadmin consumerConnection` without `-b`)."""
 
 _RETRY_PREFIX: Final = "%RETRY%"
 """`MixAll.RETRY_GROUP_TOPIC_PREFIX`: how a group's retry topic begins; the group's name follows."""
@@ -655,7 +653,7 @@ def _route_views() -> Column:
     route = F.transform(F.coalesce("brokers", F.array()), lambda broker: broker["broker_name"])
     of_brokers = F.filter("views", lambda view: view["broker_name"] != _PROXIES)
     on_route = F.filter("views", lambda view: F.array_contains(route, view["broker_name"]))
-    unnamed = F.filter("views", lambda view: view["broker_name"] == _UNNAMED_BROKER)
+    unnamed = F.filter("views", lambda view: view["broker_name"] == UNKNOWN_BROKER)
     views = F.when(F.size(on_route) > 0, on_route).when(F.size(route) == 0, of_brokers).otherwise(unnamed)
     of_proxies = F.filter("views", lambda view: view["broker_name"] == _PROXIES)
     is_online = F.exists(views, lambda view: view["state"] == "online")
