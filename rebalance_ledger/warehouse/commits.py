@@ -1,7 +1,7 @@
 """Commits to the published tables: one writer at a time, whole days, and the restoration of interrupted publications.
 
-Each table's day is replaced by one Delta commit (`replaceWhere` on cluster and ds). Only delta-rs commits, so no JVM is started and
-each table has one writer. A table's day that has not changed is not written, so a plain re-run changes no row and no version.
+Each table's day is replaced by one Delta commit, which removes its files and adds the new ones. Only delta-rs commits, so no JVM is
+started and each table has one writer. A table's day that has not changed is not written, so a plain re-run changes no row and no version.
 
 Belongs here: what every writer needs, independent of the rows. Does not belong here: which rows a day gets (`publish`,
 `rollback`), and what readers see (`snapshot`).
@@ -21,7 +21,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from rebalance_ledger.storage.engines import file_system_of, storage_options
@@ -44,7 +44,6 @@ from rebalance_ledger.warehouse.evolution import (
     bring_up_to_date,
     description,
     refuse_other_types,
-    written_schema,
 )
 from rebalance_ledger.warehouse.staged_files import (
     StagedFiles,
@@ -52,6 +51,7 @@ from rebalance_ledger.warehouse.staged_files import (
     give_to_table,
     have_types_of,
     rows_of_files,
+    write_to_table,
 )
 from rebalance_ledger.warehouse.state import State, definitions_hash, read_state, state_properties
 
@@ -189,8 +189,7 @@ class PublishedTables:
         rows = rows_of(PUBLICATION, day.cluster, day.ds, [row])
         properties = self._state_properties()
         replace_day(self.publication, place, PUBLICATION, day, rows, properties)
-        if self.publication is None:
-            self.close_publication()  # It exists now.
+        self.close_publication()  # The open table does not show the commit.
         self._write_checkpoints()
 
     def record_state(self) -> None:
@@ -407,22 +406,13 @@ def replace_day(
             description=description(table),
             storage_options=storage_options(place),
         )
-    if isinstance(rows, StagedFiles):
-        footers = footers_of(rows, place, day)
-        if have_types_of(footers, table):
-            actions = give_to_table(rows, footers, place, day)
-            return _commit_files(delta, place, day, actions, properties)
-        rows = rows_of_files(rows.places, table)
-    schema = written_schema(delta, table)
-    write_deltalake(
-        delta,
-        pa.RecordBatchReader.from_batches(schema, _checked_batches(rows, schema)),
-        mode="overwrite",
-        predicate=day.predicate,
-        commit_properties=properties,
-        post_commithook_properties=NO_HOOKS,
+    footers = footers_of(rows, place, day) if isinstance(rows, StagedFiles) else []
+    if isinstance(rows, StagedFiles) and have_types_of(footers, table):
+        return _commit_files(delta, place, day, give_to_table(rows, footers, place, day), properties)
+    dataset = rows_of_files(rows.places, table) if isinstance(rows, StagedFiles) else rows
+    return _commit_files(
+        delta, place, day, write_to_table(_batches(dataset, arrow_schema(table)), place, day), properties
     )
-    return int(delta.version())
 
 
 def _commit_files(
@@ -470,11 +460,11 @@ def _committed_paths(place: str, version: int) -> tuple[set[str], set[str]]:
     return added, removed
 
 
-def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in a schema; columns that the rows lack are null."""
+def _batches(rows: pads.Dataset, schema: pa.Schema) -> pa.RecordBatchReader:
+    """Return the rows in a schema; columns that the rows lack are null."""
     names = [name for name in schema.names if name in rows.schema.names]
-    for batch in rows.to_batches(columns=names, **STREAMED):
-        yield pa.RecordBatch.from_arrays(
+    batches = (
+        pa.RecordBatch.from_arrays(
             [
                 batch.column(field.name).cast(field.type)
                 if field.name in names
@@ -483,6 +473,9 @@ def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.Recor
             ],
             schema=schema,
         )
+        for batch in rows.to_batches(columns=names, **STREAMED)
+    )
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def rows_of_version(place: str, delta: DeltaTable, table: Table, day: DayRows | None) -> pads.Dataset:

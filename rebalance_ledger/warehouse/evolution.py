@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 from deltalake import Field, PostCommitHookProperties, Schema
 
 from rebalance_ledger.warehouse.arrow_schema import COMMENT_KEY, arrow_schema
@@ -84,13 +83,6 @@ def bring_up_to_date(published: DeltaTable, table: Table) -> None:
             )
     if published.metadata().description != description(table):
         published.alter.set_table_description(description(table), post_commithook_properties=NO_HOOKS)
-
-
-def written_schema(published: DeltaTable, table: Table) -> pa.Schema:
-    """Return the schema of a new day: the table's definition, then columns that only older releases filled."""
-    schema = arrow_schema(table)
-    everything = pa.schema(published.schema().to_arrow())
-    return pa.schema([*schema, *(field for field in everything if field.name not in schema.names)])
 
 
 def _fields(table: Table) -> list[Field]:

@@ -60,6 +60,8 @@ def strikes_in_the_publication(days: Days) -> list[Strike]:
             Strike("rebalance_ledger.warehouse.commits:give_to_table", nth, "after")
             for nth in range(2, table_count, 7)
         ),
+        # Of the gate's results, and of `publication`.
+        *(Strike("rebalance_ledger.warehouse.commits:write_to_table", nth, "after") for nth in (1, 2)),
         *(Strike(_REPLACE, nth, "after") for nth in (3, table_count)),
         Strike("rebalance_ledger.warehouse.commits:_restore_interrupted", 1, "after"),
     ]

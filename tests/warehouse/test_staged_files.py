@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 
 from rebalance_ledger.tables import PUBLICATION, QUEUE_ASSIGNMENT
 from rebalance_ledger.warehouse import staged_files
+from rebalance_ledger.warehouse.content import DayRows
 from rebalance_ledger.warehouse.data_files import PublishedDay, data_files
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
 from rebalance_ledger.warehouse.publish import publish
-from rebalance_ledger.warehouse.staged_files import statistics
+from rebalance_ledger.warehouse.staged_files import statistics, write_to_table
 from rebalance_ledger.warehouse.staging import newest_stage, write_verdict
 from tests.support.computed_days import asked
 from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, record_again, result, stage_day
@@ -232,3 +233,43 @@ def _value(name: str, bound: Any) -> Any:
             return datetime.fromisoformat(bound)
         case _:
             return bound
+
+
+WRITTEN_SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("rank", pa.int64())])
+
+
+def reader_of(*names_of_batches: list[str | None]) -> pa.RecordBatchReader:
+    batches = (
+        pa.record_batch([pa.array(names, pa.string()), pa.array(range(len(names)))], schema=WRITTEN_SCHEMA)
+        for names in names_of_batches
+    )
+    return pa.RecordBatchReader.from_batches(WRITTEN_SCHEMA, batches)
+
+
+def test_rows_of_many_batches_are_written_to_one_file_in_their_order(tmp_path: Path) -> None:
+    batches = [[f"{batch}-{row}" for row in range(40_000)] for batch in range(4)]
+    [entry] = write_to_table(reader_of([], *batches, []), str(tmp_path), DayRows(HOSTILE, MONDAY))
+
+    assert pq.read_table(tmp_path / entry.path)["name"].to_pylist() == [
+        name for names in batches for name in names
+    ]
+    assert (entry.size, entry.partition_values) == (
+        (tmp_path / entry.path).stat().st_size,
+        {"cluster": HOSTILE, "ds": "2026-11-16"},
+    )
+    stats = json.loads(entry.stats)
+    assert (stats["numRecords"], stats["minValues"]["rank"], stats["maxValues"]["rank"]) == (
+        160_000,
+        0,
+        39_999,
+    )
+
+
+def test_no_rows_are_written_to_no_file(tmp_path: Path) -> None:
+    assert write_to_table(reader_of([], []), str(tmp_path), DayRows("shop", MONDAY)) == []
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_a_null_in_a_required_column_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="'name' is declared non-nullable but contains nulls"):
+        write_to_table(reader_of(["a", None]), str(tmp_path), DayRows("shop", MONDAY))
