@@ -7,15 +7,18 @@ import smtplib
 import ssl
 from dataclasses import dataclass
 from email.message import EmailMessage
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.parse import parse_qs, unquote, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from urllib.parse import SplitResult
 
 _TIMEOUT_S: Final = 30
+_SECURITY: Final = ("starttls", "none")
 
 
 class NotificationError(Exception):
@@ -38,6 +41,13 @@ class Destination(Protocol):
         """
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """Report a redirect as an error: a redirected POST becomes a GET without the notification, which a login page accepts."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Follow none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Webhook:
     """A webhook that accepts JSON with a `text`, like those of Slack and Mattermost.
@@ -54,11 +64,16 @@ class Webhook:
         # The scheme was checked when the address was read.
         request = Request(self.url, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310
         try:
-            with urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310
+            with build_opener(_NoRedirects).open(request, timeout=_TIMEOUT_S):
                 pass
         except HTTPError as error:
             raise NotificationError(
                 f"The webhook at {self._host} answered with HTTP {error.code}: check its address."
+            ) from None
+        except HTTPException as error:
+            # Its text may be the address, or what the server sent.
+            raise NotificationError(
+                f"The webhook at {self._host} did not answer in HTTP ({type(error).__name__}): check its address."
             ) from None
         except (URLError, OSError) as error:
             reason = getattr(error, "reason", error)
@@ -93,19 +108,20 @@ class Email:
 
     def send(self, subject: str, text: str, facts: Mapping[str, Any]) -> None:  # noqa: ARG002  # for programs
         """Send the notification; see `Destination.send`."""
-        message = EmailMessage()
-        message["Subject"] = " ".join(subject.split())
-        message["From"] = self.sender
-        message["To"] = ", ".join(self.recipients)
-        message.set_content(text)
         try:
+            message = EmailMessage()
+            message["Subject"] = " ".join(subject.split())
+            message["From"] = self.sender
+            message["To"] = ", ".join(self.recipients)
+            message.set_content(text)
             with self._connection() as server:
                 if self.security == "starttls":
                     server.starttls(context=ssl.create_default_context())
                 if self.login:
                     server.login(self.login, self.password)
                 server.send_message(message)
-        except (smtplib.SMTPException, OSError) as error:
+        except (smtplib.SMTPException, OSError, ValueError) as error:
+            # A ValueError: a login that is not ASCII, or a recipient with a line break.
             kind = type(error).__name__
             raise NotificationError(
                 f"The mail server {self.host}:{self.port} did not take the message ({kind}): check address, login and recipients."
@@ -128,7 +144,7 @@ def destination_of(url: str) -> Destination:
     Raises:
         NotificationError: The URL is neither, or has no address. The message does not contain the URL.
     """
-    parts = urlsplit(url.strip())
+    parts, port = _parts(url.strip())
     if parts.scheme in {"http", "https"} and parts.hostname:
         return Webhook(url.strip())
     if parts.scheme in {"smtp", "smtps"} and parts.hostname:
@@ -139,17 +155,43 @@ def destination_of(url: str) -> Destination:
                 "The URL of the mail server has no sender or no recipient: add ?from=A&to=B."
             )
         is_tls = parts.scheme == "smtps"
+        security = options.get("security", [_SECURITY[0]])[0]
+        if is_tls and "security" in options:
+            raise NotificationError("smtps:// has TLS from the start: remove security from the URL.")
+        if security not in _SECURITY:
+            raise NotificationError(
+                "The security in the URL of the mail server is neither starttls nor none."
+            )
         return Email(
             parts.hostname,
-            parts.port or (465 if is_tls else 587),
+            port or (465 if is_tls else 587),
             unquote(parts.username or ""),
             unquote(parts.password or ""),
             sender,
             recipients,
-            "tls" if is_tls else options.get("security", ["starttls"])[0],
+            "tls" if is_tls else security,
         )
     raise NotificationError(
         "The destination is neither a webhook (https://…) nor a mail server (smtp://… or smtps://…)."
+    )
+
+
+def _parts(url: str) -> tuple[SplitResult, int | None]:
+    """Return the parts of a URL, and its port.
+
+    Raises:
+        NotificationError: It is no URL: a text of Python may have part of a password that is not percent-encoded.
+    """
+    try:
+        # urllib sends an address with other characters in no request, and names it in the error.
+        if url.isascii() and url.isprintable() and " " not in url:
+            parts = urlsplit(url)
+            return parts, parts.port
+    except ValueError:
+        pass
+    raise NotificationError(
+        "The destination is not a URL: percent-encode special characters of login, password and path, such as / and spaces, "
+        "and check host and port."
     )
 
 

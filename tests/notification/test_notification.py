@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import socket
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -164,6 +166,44 @@ def test_a_rejected_notification_is_sent_again(publisher: Publisher, webhook: We
     assert words(webhook.messages) == [["NEW a"]]
 
 
+def test_a_webhook_that_redirects_has_not_accepted_the_notification(
+    publisher: Publisher, webhook: WebhookServer
+) -> None:
+    publish(publisher, 1, "a")
+    webhook.status = 302
+    webhook.location = "/login"
+    with pytest.raises(NotificationError, match="answered with HTTP 302"):
+        notify(publisher.root, "c", Webhook(webhook.url))
+
+    webhook.status = 200
+    notify(publisher.root, "c", Webhook(webhook.url))
+
+    assert words(webhook.messages) == [["NEW a"]]
+
+
+def test_an_answer_that_is_not_http_is_a_failure_without_the_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = Thread(target=_answer_without_http, args=(server,))
+        thread.start()
+        with pytest.raises(NotificationError, match="did not answer in HTTP") as error:
+            Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/hidden").send("s", "t", {})
+        thread.join()
+    assert "hidden" not in str(error.value)
+
+
+def _answer_without_http(server: socket.socket) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(65_536)
+        connection.sendall(b"hidden\r\n\r\n")
+
+
+def test_a_recipient_with_a_line_break_is_refused(mail: MailServer) -> None:
+    with pytest.raises(NotificationError, match="did not take the message"):
+        destination_of(f"{mail.url}&to=c%0ABcc:d@example.org").send("s", "t", {})
+    assert mail.messages == []
+
+
 def test_hostile_names_cannot_mention_everybody_or_hide_text(
     publisher: Publisher, webhook: WebhookServer
 ) -> None:
@@ -208,6 +248,13 @@ def test_a_damaged_record_is_named_and_nothing_is_sent(
         ("ftp://user:hidden@example.org", "neither a webhook"),
         ("hidden", "neither a webhook"),
         ("smtp://user:hidden@example.org", "no sender or no recipient"),
+        ("smtp://user:hidden/x@example.org?from=a@b&to=c@d", "not a URL: percent-encode"),
+        ("smtp://hidden@example.org?from=a@b&to=c@d&security=STARTTLS", "neither starttls nor none"),
+        ("smtps://hidden@example.org?from=a@b&to=c@d&security=none", "remove security"),
+        ("https://[example.org/hidden", "not a URL"),
+        ("https://example.org:80a/hidden", "not a URL"),
+        ("https://example.org/hidden hidden", "not a URL"),
+        ("https://example.org/hiddenü", "not a URL"),
     ],
 )
 def test_a_wrong_destination_is_refused_without_repeating_it(url: str, sentence: str) -> None:

@@ -24,11 +24,13 @@ class WebhookServer:
         url: Its address.
         messages: Bodies of the accepted requests.
         status: HTTP status of the next answers.
+        location: Location of the next answers, which has a page; empty for none.
     """
 
     url: str = ""
     messages: list[dict[str, Any]] = field(default_factory=list)
     status: int = 200
+    location: str = ""
 
 
 @contextmanager
@@ -43,6 +45,12 @@ def webhook_server() -> Iterator[WebhookServer]:
                 assert self.headers["Content-Type"] == "application/json"
                 state.messages.append(json.loads(body))
             self.send_response(state.status)
+            if state.location:
+                self.send_header("Location", state.location)
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            self.send_response(200)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
