@@ -40,9 +40,10 @@ class Changes:
     Attributes:
         cluster: Name of the cluster.
         ds: Newest published UTC day; None if there is none.
-        new: Critical findings that were not notified, by id.
+        new: Critical findings that were not notified, or that were less severe or explained by another since, by id.
         gone: Notified critical findings that the day does not have, by id.
         unchanged: Notified critical findings that the day has, or that are unknown because the group is quarantined, by id.
+        dormant: Ids of unchanged findings that the day has, but less severe or explained by another finding: they are not gone.
         refused_ds: Newest refused day, later than every published day; None if there is none.
         refusals: Failed expectations of this day; empty if they were notified.
         refused_run_id: Run of the refused day.
@@ -53,6 +54,7 @@ class Changes:
     new: dict[str, Row]
     gone: dict[str, Row]
     unchanged: dict[str, Row]
+    dormant: list[str]
     refused_ds: date | None
     refusals: list[Row]
     refused_run_id: str | None
@@ -125,9 +127,11 @@ def notify(root: str, cluster: str, destination: Destination) -> Changes:
         NotificationError: The notification was not accepted; the next call sends it again.
     """
     file = location_of(f"{Warehouse.at(root).root}/notifications") / f"{path_segment(cluster)}.json"
-    changes = _changes(Snapshot(root), cluster, _read(file))
+    notified = _read(file)
+    changes = _changes(Snapshot(root), cluster, notified)
     if changes.are_any:
         destination.send(changes.subject, changes.text, changes.facts)
+    if changes.are_any or changes.dormant != notified["dormant"]:
         _write(file, changes)
     return changes
 
@@ -143,20 +147,24 @@ def _changes(snapshot: Snapshot, cluster: str, notified: Row) -> Changes:
         find_day(snapshot, cluster, None)  # It raises: the name is wrong, or nothing was computed.
     known: dict[str, Row] = notified["critical"]
     if not is_published:
-        return Changes(cluster, None, {}, {}, known, refused_ds, refusals, refused_run_id)
+        return Changes(
+            cluster, None, {}, {}, known, notified["dormant"], refused_ds, refusals, refused_run_id
+        )
     day = find_day(snapshot, cluster, None)
     values = {"cluster": cluster, "ds": day.ds}
     current = {row["finding_id"]: row for row in _rows(snapshot, "critical_findings", values)}
+    present = {row["finding_id"] for row in _rows(snapshot, "finding_ids", values)}
     quarantined = {row["consumer_group"] for row in _rows(snapshot, "quarantined_groups", values)}
     unchanged = {
-        key: row for key, row in known.items() if key in current or row["consumer_group"] in quarantined
+        key: row for key, row in known.items() if key in present or row["consumer_group"] in quarantined
     }
     return Changes(
         cluster,
         day.ds,
-        {key: row for key, row in current.items() if key not in known},
+        {key: row for key, row in current.items() if key not in known or key in notified["dormant"]},
         {key: row for key, row in known.items() if key not in unchanged},
         unchanged,
+        sorted(key for key in unchanged if key in present and key not in current),
         refused_ds,
         refusals,
         refused_run_id,
@@ -171,12 +179,16 @@ def _rows(snapshot: Snapshot, name: str, values: dict[str, Any]) -> list[Row]:
 
 def _read(file: Location) -> Row:
     if not file.is_file():
-        return {"critical": {}, "refused_run_id": None}
+        return {"critical": {}, "dormant": [], "refused_run_id": None}
     try:
         with file.open("rb") if isinstance(file, Path) else file.open() as stream:
             content = json.load(stream)
-        return {"critical": dict(content["critical"]), "refused_run_id": content["refused_run_id"]}
-    except (ValueError, TypeError, KeyError) as error:
+        return {
+            "critical": dict(content["critical"]),
+            "dormant": list(content.get("dormant", [])),
+            "refused_run_id": content["refused_run_id"],
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise QueryError(
             f"{file} cannot be read as the record of notifications ({error}): remove it, and open critical findings are notified again."
         ) from error
@@ -184,7 +196,11 @@ def _read(file: Location) -> Row:
 
 def _write(file: Location, changes: Changes) -> None:
     content = json.dumps(
-        {"critical": changes.unchanged | changes.new, "refused_run_id": changes.refused_run_id},
+        {
+            "critical": changes.unchanged | changes.new,
+            "dormant": changes.dormant,
+            "refused_run_id": changes.refused_run_id,
+        },
         indent=1,
         sort_keys=True,
     ).encode()

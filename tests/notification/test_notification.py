@@ -100,6 +100,25 @@ def test_findings_that_are_not_critical_or_explained_by_another_notify_nothing(
     assert webhook.messages == []
 
 
+def test_a_finding_that_another_explains_or_that_is_less_severe_is_not_gone(
+    publisher: Publisher, webhook: WebhookServer
+) -> None:
+    publish(publisher, 1, "a", "b")
+    notify(publisher.root, "c", Webhook(webhook.url))
+    explained = critical("a", root_finding_id="r", parent_finding_id="r")
+    publisher.publish("c", "2026-11-02", finding=[explained, critical("b", severity="warning")])
+    notify(publisher.root, "c", Webhook(webhook.url))
+    assert words(webhook.messages) == [["NEW a", "NEW b"]]
+
+    publisher.publish("c", "2026-11-03", finding=[explained, critical("b")])
+    notify(publisher.root, "c", Webhook(webhook.url))
+    notify(publisher.root, "c", Webhook(webhook.url))
+    publish(publisher, 4)
+    notify(publisher.root, "c", Webhook(webhook.url))
+
+    assert words(webhook.messages)[1:] == [["NEW b"], ["GONE a", "GONE b"]]
+
+
 def test_a_quarantined_group_is_not_reported_as_recovered(
     publisher: Publisher, webhook: WebhookServer
 ) -> None:
