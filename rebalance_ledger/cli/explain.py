@@ -81,8 +81,9 @@ def explain(
 def _answers(
     snapshot: Snapshot, day: PublishedDay, group: str, location: tuple[str, int] | None
 ) -> dict[str, list[Row]]:
+    # The screen counts rows, and filters them by topic and queue.
     queries = {
-        query.name.rpartition("/")[2]: query
+        query.name.rpartition("/")[2]: query.unlimited
         for query in report_queries("group")
         if query.name not in {"group/ownership_history", "group/ring"}
     }
@@ -93,7 +94,7 @@ def _answers(
         answers = {name: tables.rows(text) for name, text in texts.items()}
     if location is not None:
         of_queue: dict[str, Value] = {"broker": location[0], "queue_id": location[1]}
-        history = report_query("queue/days").text(values | of_queue)
+        history = report_query("queue/days").unlimited.text(values | of_queue)
         with open_tables(snapshot, [history], consumer_groups=[group]) as tables:
             answers["days"] = tables.rows(history)
     return answers
@@ -129,7 +130,10 @@ class _Screen:
         queues = [row for row in answers["queues"] if is_wanted(row)]
         findings = [row for row in answers["findings"] if topic is None or row["topic"] in {None, topic}]
         self._heading(answers, topics, queues)
-        self._findings(findings)
+        if answers["quarantine"] and not findings:
+            self._title("Findings: unknown")
+        else:
+            self._findings(findings)
         self._topics(topics)
         self._queues(queues, has_all=location is not None)
         self._days(answers.get("days", []), topic)
@@ -275,9 +279,10 @@ class _Screen:
         self._title(f"Members: {len(members)}")
         table = _table("client", "release", "reports", ">owns", ">should own", ">lag")
         for row in members[:_MOST_MEMBERS]:
+            is_silent = row["observed_queue_count"] is None
             cells = (
                 ", ".join(row["releases"]) or "unknown",
-                ", ".join(row["reported_strategies"]) or "no strategy",
+                ", ".join(row["reported_strategies"]) or ("unknown" if is_silent else "no strategy"),
             )
             counts = (row["observed_queue_count"], row["expected_queue_count"], row["lag_count"])
             table.add_row(*map(_cell, (row["client_id"], *cells, *map(_number, counts))))
@@ -339,7 +344,9 @@ def _ids(client_ids: Sequence[str] | None) -> str:
 
 
 def _owners(row: Row) -> str:
-    return f"owned by {_ids(row['observed_owners'])}; should be owned by {_ids(row['expected_owners'])}"
+    # Without an owner in the export: only a queue that is not `unknown` has none.
+    is_unknown = row["ownership"] == "unknown" and not row["observed_owners"]
+    return f"owned by {'unknown' if is_unknown else _ids(row['observed_owners'])}; should be owned by {_ids(row['expected_owners'])}"
 
 
 def _why(row: Row) -> str:

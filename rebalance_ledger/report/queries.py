@@ -6,7 +6,7 @@ Belongs here: names, titles and texts of queries. Does not belong here: their an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from itertools import groupby
@@ -21,6 +21,10 @@ Value = str | int | date | tuple[str, ...]
 
 _SQL: Final = Path(__file__).resolve().parents[2] / "sql"
 _PARAMETER: Final = re.compile(r"\$(\w+)")
+_MOST_ROWS: Final = re.compile(
+    r"(?:(?<=LIMIT )|(?<=\) <= ))\d+(?=\s*(?:\Z|ORDER BY(?:(?!\bFROM\b).)*\Z))", re.DOTALL
+)
+_EVERY_ROW: Final = str(2**62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,17 @@ class Query:
     title: str
     notes: str
     body: str
+
+    @property
+    def most_rows(self) -> int | None:
+        """The number of rows at which the statement ends, for each group if there are several; None without a limit."""
+        match = _MOST_ROWS.search(self.body)
+        return int(match[0]) if match else None
+
+    @property
+    def unlimited(self) -> Query:
+        """The query with all of its rows, for callers that count them."""
+        return replace(self, body=_MOST_ROWS.sub(_EVERY_ROW, self.body))
 
     def text(self, values: Mapping[str, Value]) -> str:
         """Return the statement with its parameters as literals, ready for `ledger sql`.

@@ -106,6 +106,62 @@ def test_an_earlier_day_is_shown_without_the_days_after_it(shop_warehouse: str) 
     assert "2026-11-18" not in screen
 
 
+def test_every_row_of_a_large_group_is_counted_and_found(tmp_path: Path) -> None:
+    group = {"consumer_group": "g"}
+    drift = group | {"broker_name": "b", "state": "match", "group_state": "online", "strategy": "AVG"}
+    owned = {"observed_client_ids": ["x"], "expected_client_ids": ["x"], "observed_process_count": 1}
+    finding = {"kind": "load_imbalanced", "severity": "warning", "evidence": "e.", "advice": "a."}
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish(
+        "c",
+        "2026-11-18",
+        ownership_drift=[drift | owned | {"topic": f"t{n:03}", "queue_id": n} for n in range(300)],
+        assignment_fairness=[
+            group | {"topic": f"t{n:03}", "strategy": "AVG", "is_effective": True, "group_state": "online"}
+            for n in range(300)
+        ],
+        consumer_connection=[group | {"client_id": f"m{n}", "broker_name": "b"} for n in range(150)],
+        finding=[group | finding | {"finding_id": f"f{n}", "topic": "t000"} for n in range(70)],
+    )
+
+    screen = in_one_line(explain(publisher.root, "g"))
+    assert "300 topics; 300 queues: 300 match" in screen
+    assert "Findings: 70" in screen
+    assert "Members: 151" in screen
+    assert "1 topic; 1 queue: 1 match" in in_one_line(explain(publisher.root, "g", "--topic", "t299"))
+    assert "1 queue: 1 match" in in_one_line(explain(publisher.root, "g", "--queue", "b:299"))
+
+
+def test_what_is_unknown_is_not_shown_as_none(tmp_path: Path) -> None:
+    unknown = {
+        "consumer_group": "g",
+        "topic": "t",
+        "broker_name": "b",
+        "queue_id": 0,
+        "group_state": "online",
+        "state": "unknown",
+        "unknown_reason": "client_unreachable",
+        "observed_client_ids": [],
+        "unasked_client_count": 1,
+    }
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish(
+        "c",
+        "2026-11-18",
+        ownership_drift=[unknown],
+        consumer_connection=[{"consumer_group": "g", "client_id": "m", "broker_name": "b"}],
+        quarantined_group=[{"consumer_group": "q", "expectation_id": "e", "observed": 1.0}],
+    )
+
+    screen = in_one_line(explain(publisher.root, "g", "--queue", "b:0"))
+    assert screen.count("owned by unknown; should be owned by unknown") == 2
+    assert "no client" not in screen
+    assert "no strategy" not in screen
+    screen = explain(publisher.root, "q")
+    assert "Findings: unknown" in screen
+    assert "None" not in screen
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

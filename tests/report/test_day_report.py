@@ -142,6 +142,29 @@ def test_a_day_on_which_no_group_has_queues_has_a_report(tmp_path: Path) -> None
     assert "No findings on this day." in page.text
 
 
+def test_a_shortened_table_and_a_quarantined_group_are_shown_as_such(tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path / "warehouse")
+    drift = {
+        "consumer_group": "g",
+        "topic": "t",
+        "broker_name": "b",
+        "state": "match",
+        "group_state": "online",
+    }
+    publisher.publish(
+        "c",
+        "2026-11-18",
+        ownership_drift=[drift | {"queue_id": queue_id} for queue_id in range(300)],
+        quarantined_group=[{"consumer_group": "q", "expectation_id": "e", "observed": 1.0}],
+    )
+
+    text = report(publisher.root, tmp_path, cluster="c", group="g")
+    assert "At most 256 rows are shown." in text
+    text = report(publisher.root, tmp_path, cluster="c", group="q")
+    assert "Unknown: the day has no rows of the group." in text
+    assert "rows are shown." not in text
+
+
 def test_the_same_day_gives_the_same_bytes(shop_warehouse: str, shop_report: str, tmp_path: Path) -> None:
     assert report(shop_warehouse, tmp_path) == shop_report
 
