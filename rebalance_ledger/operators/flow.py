@@ -8,6 +8,7 @@ takes cluster and day from its partition key, or from the parameters of the trig
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from datetime import UTC, date, datetime
@@ -29,6 +30,8 @@ BUILD_EXECUTOR: Final = os.environ.get("LEDGER_BUILD_EXECUTOR") or None
 """The executor of the tasks in the pool `ledger_build`, which need memory; None for the default one."""
 
 _NOT_IN_RUN_IDS: Final = re.compile(r"[^A-Za-z0-9_.~+-]")
+_MOST_READABLE: Final = 100
+"""Longest part of a run id from a cluster's name; Airflow's database takes 250 characters, with the run id of the parent."""
 
 
 def partition_key(cluster: str, ds: str) -> str:
@@ -75,8 +78,9 @@ def day_of(context: Mapping[str, Any]) -> str:
 
 def run_id_for(parent_run_id: str, cluster: str) -> str:
     """Return the id of the run of `cluster_ledger` that a run of `queue_ledger` starts for a cluster; the same each time."""
-    readable = _NOT_IN_RUN_IDS.sub("_", cluster)
-    exact = "" if readable == cluster else f"_{cluster.encode().hex()[:32]}"
+    readable = _NOT_IN_RUN_IDS.sub("_", cluster)[:_MOST_READABLE]
+    # The whole name counts: two names may differ only after many bytes, or only in characters that no run id has.
+    exact = "" if readable == cluster else f"_{hashlib.sha256(cluster.encode()).hexdigest()[:32]}"
     return f"{parent_run_id}__{readable}{exact}"
 
 

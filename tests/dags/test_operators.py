@@ -307,6 +307,13 @@ def test_ids_of_started_runs_differ_where_names_of_clusters_do() -> None:
     ids = {run_id_for("backfill__x", name) for name in ("prod/eu", "prod_eu", "prod:eu")}
     assert len(ids) == 3
     assert all(set(run_id) <= set("abcdefghijklmnopqrstuvwxyz0123456789_") for run_id in ids)
+    assert run_id_for("x", "rocketmq-cluster-上海") != run_id_for("x", "rocketmq-cluster-北京")
+
+
+def test_the_id_of_a_started_run_fits_into_the_database_of_airflow() -> None:
+    ids = {run_id_for("scheduled__2026-11-18T05:00:00+00:00", "a" * 254 + end) for end in "xy"}
+    assert len(ids) == 2
+    assert max(map(len, ids)) <= 250
 
 
 @pytest.mark.usefixtures("stand_ins")
@@ -459,6 +466,14 @@ def test_maintenance_is_a_dry_run_by_default(
                 "extra": {"from_email": "a@x", "to_emails": ["b@x", "c@x"], "disable_tls": True},
             },
             "smtp://l%40x:p%2Fw@mail.example:25?from=a%40x&to=b%40x&to=c%40x&security=none",
+        ),
+        (
+            {
+                "conn_type": "smtp",
+                "host": "mail.example",
+                "extra": {"from_email": "a@x", "to_emails": "b@x, c@x", "disable_tls": "False"},
+            },
+            "smtp://mail.example:587?from=a%40x&to=b%40x&to=c%40x",
         ),
     ],
 )
