@@ -485,6 +485,8 @@ def destination_url(conn_id: str) -> str:
         return str(connection.password)
     extra = connection.extra_dejson
     recipients = extra.get("to_emails") or []
+    if isinstance(recipients, str):
+        recipients = [address.strip() for address in recipients.split(",")]
     if not connection.host or not extra.get("from_email") or not recipients:
         raise AirflowFailException(
             f"The connection {conn_id} needs a host, and from_email and to_emails in its extra (see docs/alerts.md)."
@@ -495,7 +497,8 @@ def destination_url(conn_id: str) -> str:
         else ""
     )
     options = [("from", extra["from_email"]), *(("to", address) for address in recipients)]
-    if extra.get("disable_tls"):
+    # A form or a URI has texts: TLS stays on unless the value is unmistakable, because a login would be sent in clear text.
+    if str(extra.get("disable_tls")).lower() == "true":
         options.append(("security", "none"))
     return f"smtp://{login}{connection.host}:{connection.port or 587}?{urlencode(options)}"
 
