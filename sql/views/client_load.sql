@@ -99,6 +99,6 @@ SELECT
     CASE WHEN undetermined_topic_count = 0 THEN observed_queue_count / nullif(group_queue_count, 0) END AS queue_share,
     CASE WHEN undetermined_topic_count = 0 AND observed_queue_count IS NOT NULL THEN place END AS load_rank,
     undetermined_topic_count,
-    CASE WHEN observed_queue_count IS NOT NULL THEN lag_count::BIGINT END AS lag_count,
+    CASE WHEN observed_queue_count IS NOT NULL THEN try_cast(lag_count AS BIGINT) END AS lag_count,
     lag_unknown_queue_count
 FROM loads

@@ -36,6 +36,17 @@ queues AS (
     LEFT JOIN ownership_drift AS drift USING (cluster, ds, consumer_group, topic, broker_name, queue_id)
     LEFT JOIN queue_offset USING (cluster, ds, topic, broker_name, queue_id)
     LEFT JOIN answered USING (cluster, ds, consumer_group, broker_name)
+),
+-- HUGEINT: a broker may report any 64-bit offsets. A difference beyond 64 bits is unknown.
+differences AS (
+    SELECT
+        *,
+        CASE WHEN consumer_offset >= 0 THEN broker_offset::HUGEINT - consumer_offset END AS after_committed,
+        CASE
+            WHEN consumer_offset >= 0 THEN broker_offset::HUGEINT - greatest(consumer_offset, coalesce(min_offset, 0))
+            WHEN is_never_read THEN broker_offset::HUGEINT - min_offset
+        END AS waiting
+    FROM queues
 )
 SELECT
     cluster,
@@ -46,11 +57,9 @@ SELECT
     queue_id,
     broker_offset,
     consumer_offset,
-    CASE WHEN consumer_offset >= 0 THEN broker_offset - consumer_offset END AS lag_count,
-    CASE
-        WHEN consumer_offset >= 0 THEN broker_offset - greatest(consumer_offset, coalesce(min_offset, 0))
-        WHEN is_never_read THEN broker_offset - min_offset
-    END AS waiting_count,
+    -- A committed offset beyond the broker's newest one means no message, and must not reduce a sum over queues; greatest ignores null.
+    try_cast(CASE WHEN after_committed < 0 THEN 0 ELSE after_committed END AS BIGINT) AS lag_count,
+    try_cast(CASE WHEN waiting < 0 THEN 0 ELSE waiting END AS BIGINT) AS waiting_count,
     coalesce(is_never_read, FALSE) AS is_never_read,
     last_consumed_at
-FROM queues
+FROM differences

@@ -167,6 +167,32 @@ def test_the_backlog_is_known_only_if_brokers_report_it_for_each_queue(publisher
     assert asked(warehouse, lag) == [("c1", None, 1), ("c2", 1, 0), ("idle", 0, 0)]
 
 
+def test_a_committed_offset_beyond_the_newest_message_hides_no_message_of_another_queue(
+    publisher: Publisher,
+) -> None:
+    ahead = progress("x", 0, 0) | {"broker_offset": 100, "consumer_offset": 150}
+    behind = progress("x", 1, 0) | {"broker_offset": 100, "consumer_offset": 50}
+    warehouse = publish(publisher, EFFECTIVE, [ahead, behind])
+
+    lag = "SELECT sum(lag_count), sum(waiting_count) FROM queue_lag WHERE topic = 'x'"
+    assert asked(warehouse, lag) == [(50, 50)]
+
+
+def test_offsets_of_any_64_bits_have_a_backlog_or_none(publisher: Publisher) -> None:
+    most = 2**63 - 1
+    offsets = [(-5, most), (most, 0), (most, 0)]
+    rows = [
+        progress("x", number, 0) | {"broker_offset": end, "consumer_offset": committed}
+        for number, (end, committed) in enumerate(offsets)
+    ]
+    warehouse = publish(publisher, [queue("x", number, "c1") for number in range(3)], rows)
+
+    lag = "SELECT queue_id, waiting_count FROM queue_lag ORDER BY queue_id"
+    assert asked(warehouse, lag) == [(0, 0), (1, most), (2, most)]
+    load = "SELECT lag_count FROM client_load WHERE client_id = 'c1'"
+    assert asked(warehouse, load) == [(None,)]
+
+
 COMPARISON = """
     SELECT strategy, is_effective, queue_count, client_count, min_queues_per_client, max_queues_per_client,
         round(max_over_mean, 3), round(jain_index, 3), idle_client_count, unowned_queue_count, moved_queue_count
