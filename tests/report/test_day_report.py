@@ -165,6 +165,40 @@ def test_a_shortened_table_and_a_quarantined_group_are_shown_as_such(tmp_path: P
     assert "rows are shown." not in text
 
 
+def test_findings_of_quarantined_groups_are_neither_new_nor_gone(tmp_path: Path) -> None:
+    def finding(group: str) -> dict[str, object]:
+        subject = {"consumer_group": group, "topic": "t", "finding_id": group}
+        return subject | {
+            "kind": "unowned",
+            "severity": "critical",
+            "evidence": f"e {group}.",
+            "advice": "a.",
+        }
+
+    def quarantined(group: str) -> list[dict[str, object]]:
+        return [{"consumer_group": group, "expectation_id": "e", "observed": 1.0}]
+
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish(
+        "c", "2026-11-17", finding=[finding("g1"), finding("g2")], quarantined_group=quarantined("g3")
+    )
+    publisher.publish(
+        "c",
+        "2026-11-18",
+        baseline_ds="2026-11-17",
+        finding=[finding("g2"), finding("g3")],
+        quarantined_group=quarantined("g1"),
+    )
+
+    page = ReportPage.of(report(publisher.root, tmp_path, cluster="c", ds=date(2026, 11, 18)))
+
+    assert "0 new, 0 gone since 2026-11-17" in page.text
+    assert "e g1." not in page.text
+    groups = next(rows for name, rows in page.tables if name == "day/groups")
+    assert [row[0] for row in groups[1:]] == ["g2", "g3", "g1"]
+    assert groups[-1][-1] == "yes"
+
+
 def test_the_same_day_gives_the_same_bytes(shop_warehouse: str, shop_report: str, tmp_path: Path) -> None:
     assert report(shop_warehouse, tmp_path) == shop_report
 

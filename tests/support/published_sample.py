@@ -37,7 +37,7 @@ class Publisher:
         self.root = str(root)
         self._warehouse = Warehouse(self.root)
 
-    def publish(self, cluster: str, ds: str, **rows_of: Rows) -> None:
+    def publish(self, cluster: str, ds: str, *, baseline_ds: str | None = None, **rows_of: Rows) -> None:
         """Publish a day whole."""
         versions = [
             {
@@ -48,7 +48,9 @@ class Publisher:
             }
             for name, rows in rows_of.items()
         ]
-        self.write(cluster, ds, "publication", [{"gate_verdict": "passed", "tables": versions}])
+        baseline = None if baseline_ds is None else date.fromisoformat(baseline_ds)
+        publication = {"gate_verdict": "passed", "baseline_ds": baseline, "tables": versions}
+        self.write(cluster, ds, "publication", [publication])
 
     def write(self, cluster: str, ds: str, name: str, rows: Rows) -> int:
         """Write one table of a day, as a run does that is killed before its publication; return the Delta version."""

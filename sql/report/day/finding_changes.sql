@@ -1,7 +1,8 @@
 -- Findings by severity, with those that are new and gone since the baseline day
 --
 -- finding_count: root findings of the day. new_count: those of them that the baseline day does not have. gone_count: root findings
--- of the baseline day that this day does not have, by the severity that they had. Null without a baseline day.
+-- of the baseline day that this day does not have, by the severity that they had. Null without a baseline day. Findings of groups that
+-- are quarantined on one of the days are neither new nor gone: whether that day has them is unknown.
 WITH day AS (
     SELECT ds, baseline_ds FROM publication WHERE cluster = $cluster AND ds = $ds
 ),
@@ -11,8 +12,19 @@ now AS (
 baseline AS (
     SELECT * FROM finding WHERE cluster = $cluster AND ds = (SELECT baseline_ds FROM day)
 ),
+quarantined AS (
+    SELECT DISTINCT consumer_group
+    FROM quarantined_group
+    WHERE cluster = $cluster AND ds IN (SELECT unnest([ds, baseline_ds]) FROM day)
+),
 counted AS (
-    SELECT severity, count(*) AS finding_count, count(*) FILTER (finding_id NOT IN (SELECT finding_id FROM baseline WHERE finding_id IS NOT NULL)) AS new_count
+    SELECT
+        severity,
+        count(*) AS finding_count,
+        count(*) FILTER (
+            finding_id NOT IN (SELECT finding_id FROM baseline WHERE finding_id IS NOT NULL)
+            AND coalesce(consumer_group NOT IN (SELECT consumer_group FROM quarantined), TRUE)
+        ) AS new_count
     FROM now
     WHERE root_finding_id IS NULL
     GROUP BY severity
@@ -20,7 +32,9 @@ counted AS (
 gone AS (
     SELECT severity, count(*) AS gone_count
     FROM baseline
-    WHERE root_finding_id IS NULL AND finding_id NOT IN (SELECT finding_id FROM now WHERE finding_id IS NOT NULL)
+    WHERE root_finding_id IS NULL
+        AND finding_id NOT IN (SELECT finding_id FROM now WHERE finding_id IS NOT NULL)
+        AND coalesce(consumer_group NOT IN (SELECT consumer_group FROM quarantined), TRUE)
     GROUP BY severity
 )
 SELECT

@@ -1,6 +1,7 @@
 -- Groups, the worst first
 --
--- mismatch_queue_count: queues that are unowned, have several owners or an unexpected one.
+-- mismatch_queue_count: queues that are unowned, have several owners or an unexpected one. is_quarantined: the day is published without
+-- the group, so the other columns are unknown.
 WITH problems AS (
     SELECT
         consumer_group,
@@ -21,6 +22,9 @@ queues AS (
     WHERE cluster = $cluster AND ds = $ds
     GROUP BY consumer_group
 ),
+quarantined AS (
+    SELECT DISTINCT consumer_group FROM quarantined_group WHERE cluster = $cluster AND ds = $ds
+),
 states AS (
     SELECT consumer_group, list_sort(list_distinct(list(group_state))) AS group_states
     FROM assignment_fairness
@@ -30,13 +34,17 @@ states AS (
 SELECT
     consumer_group,
     group_states,
-    coalesce(critical_count, 0) AS critical_count,
-    coalesce(warning_count, 0) AS warning_count,
-    coalesce(info_count, 0) AS info_count,
+    CASE WHEN quarantined.consumer_group IS NULL THEN coalesce(critical_count, 0) END AS critical_count,
+    CASE WHEN quarantined.consumer_group IS NULL THEN coalesce(warning_count, 0) END AS warning_count,
+    CASE WHEN quarantined.consumer_group IS NULL THEN coalesce(info_count, 0) END AS info_count,
     queue_count,
     mismatch_queue_count,
-    unknown_queue_count
+    unknown_queue_count,
+    quarantined.consumer_group IS NOT NULL AS is_quarantined
 FROM queues
 FULL JOIN problems USING (consumer_group)
 FULL JOIN states USING (consumer_group)
-ORDER BY critical_count DESC, warning_count DESC, mismatch_queue_count DESC NULLS LAST, info_count DESC, consumer_group
+FULL JOIN quarantined USING (consumer_group)
+ORDER BY
+    critical_count DESC NULLS LAST, warning_count DESC NULLS LAST, mismatch_queue_count DESC NULLS LAST, info_count DESC NULLS LAST,
+    consumer_group
