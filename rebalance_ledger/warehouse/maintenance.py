@@ -20,6 +20,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from rebalance_ledger.exports.manifest import export_day
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import GATE_RESULT, PUBLICATION
 from rebalance_ledger.warehouse import commits
@@ -235,13 +236,17 @@ def _old_data_docs(warehouse: Warehouse, before: datetime, *, is_applied: bool) 
     return done
 
 
-def _old_folders(root: str, before: datetime) -> list[tuple[str, int]]:
-    """Return the folders `<root>/<cluster>/<ds>` without later writes, and the number of files in each."""
-    places = [
-        f"{root}/{cluster}/{day}" for cluster in _folders(root) for day in _folders(f"{root}/{cluster}")
-    ]
-    counted = [(place, _files_of_old_folder(place, before)) for place in places]
-    return [(place, file_count) for place, file_count in counted if file_count]
+def _old_folders(root: str, before: datetime) -> Iterator[tuple[str, int]]:
+    """Yield the folders `<root>/<cluster>/<ds>` without later writes, and the number of files in each.
+
+    A folder of another name is not of the ledger. Each folder is read when it is its turn, so that the caller removes nothing that was
+    written while other folders were removed.
+    """
+    for cluster in _folders(root):
+        for name in _folders(f"{root}/{cluster}"):
+            place = f"{root}/{cluster}/{name}"
+            if export_day(name) is not None and (file_count := _files_of_old_folder(place, before)):
+                yield place, file_count
 
 
 def _folders(place: str) -> list[str]:

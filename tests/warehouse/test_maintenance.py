@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import inspect
 import os
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -177,6 +178,43 @@ def test_a_day_that_is_being_computed_keeps_its_stage(warehouse: Warehouse) -> N
 
         assert Path(growing.root).is_dir()
         assert not Path(warehouse.attempts("shop", TUESDAY)).exists()
+
+
+def test_a_folder_that_is_not_of_a_day_is_kept(warehouse: Warehouse) -> None:
+    kept = [
+        Path(warehouse.data_docs, "shop", "assets", "logo.png"),
+        Path(warehouse.root, "staging", "shop", "notes", "to-do.txt"),
+    ]
+    for path in kept:
+        path.parent.mkdir(parents=True)
+        path.touch()
+        os.utime(path, (0, 0))
+
+    maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True)
+
+    assert all(path.exists() for path in kept)
+
+
+def test_a_page_that_is_written_while_other_days_are_removed_is_kept(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [Path(warehouse.data_docs, "shop", ds, "index.html") for ds in ("2020-01-01", "2020-01-02")]
+    for page in pages:
+        page.parent.mkdir(parents=True)
+        page.touch()
+        os.utime(page, (0, 0))
+    open_file_system = maintenance.file_system_of
+
+    def write_other_page(place: str) -> Any:
+        if place == str(pages[0].parent) and inspect.stack()[1].function == "_old_data_docs":
+            pages[1].touch()
+        return open_file_system(place)
+
+    monkeypatch.setattr(maintenance, "file_system_of", write_other_page)
+    a_month_of_pages = A_MONTH_IS_KEPT._replace(data_docs=timedelta(days=30))
+    maintain(warehouse, a_month_of_pages, now=datetime.now(UTC), is_applied=True)
+
+    assert [page.exists() for page in pages] == [False, True]
 
 
 @pytest.mark.parametrize("years", [-30, 30])
