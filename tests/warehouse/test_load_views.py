@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rebalance_ledger.report.queries import report_query
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.computed_days import asked
 from tests.support.published_sample import Publisher
@@ -217,6 +219,18 @@ def test_a_value_unknown_for_one_topic_is_null_for_the_group(publisher: Publishe
     [(_, *known), (_, *undetermined)] = asked(warehouse, COMPARISON)
     assert None not in known
     assert undetermined == [False, 6, 3, None, None, None, None, None, None, None]
+
+
+def test_a_sum_over_groups_counts_the_groups_that_it_lacks(publisher: Publisher) -> None:
+    unknown = queue("z", 0, None, reason="member_strategy_unknown")
+    warehouse = publish(publisher, [*EFFECTIVE, unknown, *IN_A_CIRCLE, queue("z", 0, "c2", CIRCLE)])
+    strategies = report_query("day/strategies").text({"cluster": "shop", "ds": date.fromisoformat(DAY)})
+
+    columns = "strategy, undetermined_group_count, moves_unknown_group_count, moved_queue_count"
+    assert asked(warehouse, f"SELECT {columns} FROM ({strategies}) ORDER BY strategy") == [  # noqa: S608  # constants
+        ("AVG", 1, 1, None),
+        (CIRCLE, 0, 1, None),
+    ]
 
 
 def test_moves_are_null_if_current_owners_are_unknown(publisher: Publisher) -> None:
