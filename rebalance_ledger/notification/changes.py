@@ -1,12 +1,14 @@
 """Find the changes to notify: new and resolved critical findings since the last notification, and a refused day.
 
 `<warehouse>/notifications/<cluster>.json` records the last notification. It is written after the destination has accepted the notification,
-so a run that is killed in between sends it twice, but none is lost.
+so a run that is killed in between sends it twice, but none is lost. Runs of one cluster wait for each other.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +24,7 @@ from rebalance_ledger.warehouse.snapshot import Snapshot
 from rebalance_ledger.whole_file import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import date
 
     from rebalance_ledger.notification.destination import Destination
@@ -127,13 +129,30 @@ def notify(root: str, cluster: str, destination: Destination) -> Changes:
         NotificationError: The notification was not accepted; the next call sends it again.
     """
     file = location_of(f"{Warehouse.at(root).root}/notifications") / f"{path_segment(cluster)}.json"
-    notified = _read(file)
-    changes = _changes(Snapshot(root), cluster, notified)
-    if changes.are_any:
-        destination.send(changes.subject, changes.text, changes.facts)
-    if changes.are_any or changes.dormant != notified["dormant"]:
-        _write(file, changes)
+    Snapshot(root)  # A warehouse that does not exist gets no lock.
+    with _exclusive(file):
+        notified = _read(file)
+        changes = _changes(Snapshot(root), cluster, notified)
+        if changes.are_any:
+            destination.send(changes.subject, changes.text, changes.facts)
+        if changes.are_any or changes.dormant != notified["dormant"]:
+            _write(file, changes)
     return changes
+
+
+@contextmanager
+def _exclusive(file: Location) -> Iterator[None]:
+    """Exclude other notifications of the cluster: runs of several days end at the same time, and each would send the same changes."""
+    if not isinstance(file, Path):
+        from rebalance_ledger.storage.lease import hold_lease  # noqa: PLC0415  # a disk needs no client of object stores
+
+        with hold_lease(str(file).removesuffix(".json")):
+            yield
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.with_name(f".{file.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _changes(snapshot: Snapshot, cluster: str, notified: Row) -> Changes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from tests.support.notification_servers import MailServer, WebhookServer, mail_s
 from tests.support.published_sample import Publisher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 NULLS: dict[str, Any] = {
@@ -117,6 +119,21 @@ def test_a_finding_that_another_explains_or_that_is_less_severe_is_not_gone(
     notify(publisher.root, "c", Webhook(webhook.url))
 
     assert words(webhook.messages)[1:] == [["NEW b"], ["GONE a", "GONE b"]]
+
+
+def test_runs_that_end_at_the_same_time_send_one_notification(publisher: Publisher) -> None:
+    subjects: list[str] = []
+
+    class SlowDestination:
+        def send(self, subject: str, text: str, facts: Mapping[str, Any]) -> None:  # noqa: ARG002  # of the protocol
+            subjects.append(subject)
+            time.sleep(0.5)
+
+    publish(publisher, 1, "a")
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: notify(publisher.root, "c", SlowDestination()), range(3)))
+
+    assert subjects == ["c: 2026-11-01: 1 critical finding new"]
 
 
 def test_a_quarantined_group_is_not_reported_as_recovered(
