@@ -33,7 +33,8 @@ class Freshness:
         cluster: Name of the cluster.
         ds: Its newest published UTC day; None if there is none.
         age: Time since the beginning of that day; None if there is none.
-        is_stale: Whether the age is above the limit; always true without a published day, if there is a limit.
+        is_stale: Whether the age is above the limit. With a limit, always true without a published day, or if the newest one is in the
+            future: the age of the data is then unknown.
     """
 
     cluster: str
@@ -47,6 +48,8 @@ class Freshness:
         name = visible(self.cluster)
         if self.ds is None or self.age is None:
             return f"{name}  never published"
+        if self.age < timedelta(0):
+            return f"{name}  {self.ds}  in the future: check the clock of its collector"
         return f"{name}  {self.ds}  {_shown(self.age)} old{'  too old' if self.is_stale else ''}"
 
 
@@ -110,4 +113,4 @@ def _freshness(cluster: str, ds: date | None, max_age: timedelta | None, now: da
     if ds is None:
         return Freshness(cluster, None, None, is_stale=max_age is not None)
     age = now - datetime(ds.year, ds.month, ds.day, tzinfo=UTC)
-    return Freshness(cluster, ds, age, is_stale=max_age is not None and age > max_age)
+    return Freshness(cluster, ds, age, is_stale=max_age is not None and not timedelta(0) <= age <= max_age)

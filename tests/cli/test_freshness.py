@@ -49,6 +49,19 @@ def test_a_limit_is_exceeded_one_moment_after_the_newest_day_is_that_old(shop_wa
     assert is_stale(timedelta(hours=26, seconds=1))
 
 
+def test_a_day_in_the_future_is_not_fresh(shop_warehouse: str) -> None:
+    [of_cluster] = freshness(
+        Warehouse.at(shop_warehouse),
+        settings_file=None,
+        cluster="shop-prod",
+        max_age=timedelta(hours=26),
+        now=datetime(2026, 11, 17, 23, 59, tzinfo=UTC),
+    )
+
+    assert of_cluster.is_stale
+    assert of_cluster.line == "shop-prod  2026-11-18  in the future: check the clock of its collector"
+
+
 @pytest.mark.parametrize(
     ("age", "shown"),
     [
