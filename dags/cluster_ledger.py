@@ -9,7 +9,7 @@ A landed export starts it: each event of the asset `ledger://exports` with the p
 | `build` | computes and stages silver and gold in one Spark application, which may also stage other clusters whose exports of the day have landed, and the days up to `stage_through`. A day that another application has staged needs none | see the log; a crash is retried |
 | `gate` | measures the staged day with DuckDB and evaluates the numbers with Great Expectations; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the staged day is kept. After a change of the gate's settings or rules, clear only this task |
 | `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing again gives the same rows |
-| `announce` | emits the event of `ledger://gold` with partition key, run id, verdict and changed tables; skipped if no row changed | clear the task |
+| `announce` | emits the event of `ledger://gold` with partition key, run id, verdict and changed tables; skipped if no row changed; after a retry of `publish`, only if the computation has an event | clear the task |
 | `notify` | notifies of new and resolved critical findings and of a refused day, each once; skipped without `LEDGER_NOTIFY_CONNECTION` | the next run notifies |
 | `report` | writes the report of the day; the button *Report* opens it | the day is published nevertheless; clear the task |
 

@@ -342,11 +342,14 @@ class LedgerStepOperator(ClusterOperator):
             StageCrashedError: On any other exit code except 0.
         """
         self.run_ledger(["step", self.stage], arguments_for(self.cluster, day_of(context)))
-        return self.result
+        return self.result | {"try_number": context["ti"].try_number}
 
 
 class AnnounceOperator(ClusterOperator):
     """Emit the event of `ledger://gold` for a publication that changed a table; skip the task for another.
+
+    A try of the publication that was killed after its commit leaves no result, and the next try changes nothing. So after several tries
+    there is an event unless this computation has one.
 
     Args:
         publish_task_id: The task whose XCom is the result of `ledger step publish`.
@@ -354,7 +357,7 @@ class AnnounceOperator(ClusterOperator):
     """
 
     def __init__(self, *, publish_task_id: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
-        super().__init__(outlets=[GOLD], **kwargs)
+        super().__init__(inlets=[GOLD], outlets=[GOLD], **kwargs)
         self.publish_task_id = publish_task_id
 
     def execute(self, context: Context) -> None:
@@ -365,7 +368,7 @@ class AnnounceOperator(ClusterOperator):
         """
         ds = day_of(context)
         publication = context["ti"].xcom_pull(task_ids=self.publish_task_id)
-        if not publication["changed_tables"]:
+        if not publication["changed_tables"] and not self._is_unannounced(context, ds, publication):
             raise AirflowSkipException(
                 f"{self.cluster} {ds} was published with the same rows: nothing changed."
             )
@@ -376,6 +379,17 @@ class AnnounceOperator(ClusterOperator):
             "ds": ds,
             **{name: publication[name] for name in ("run_id", "verdict", "changed_tables")},
         }
+
+    def _is_unannounced(self, context: Context, ds: str, publication: Mapping[str, Any]) -> bool:
+        """Return whether an earlier try may have published this computation, and no event says so."""
+        if publication.get("try_number", 1) == 1:
+            return False
+        key = partition_key(self.cluster, ds)
+        events = context["inlet_events"][GOLD].after(f"{ds}T00:00:00+00:00")
+        return not any(
+            event.partition_key == key and (event.extra or {}).get("run_id") == publication["run_id"]
+            for event in events
+        )
 
 
 class _PageOperator(LedgerStepOperator):

@@ -20,8 +20,9 @@ from airflow.serialization.serialized_objects import OperatorSerialization
 from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
 from rebalance_ledger.operators.build import LedgerBuildOperator
 from rebalance_ledger.operators.deadlines import ExportDeadlineOperator, PublicationDeadlineOperator
-from rebalance_ledger.operators.flow import cluster_of, day_of, run_id_for
+from rebalance_ledger.operators.flow import GOLD, cluster_of, day_of, run_id_for
 from rebalance_ledger.operators.ledger import (
+    AnnounceOperator,
     DataDocsLink,
     GateOperator,
     LedgerStepOperator,
@@ -314,6 +315,28 @@ def test_the_id_of_a_started_run_fits_into_the_database_of_airflow() -> None:
     ids = {run_id_for("scheduled__2026-11-18T05:00:00+00:00", "a" * 254 + end) for end in "xy"}
     assert len(ids) == 2
     assert max(map(len, ids)) <= 250
+
+
+@pytest.mark.parametrize(
+    ("try_number", "announced_runs", "is_announced"),
+    [(1, [], False), (2, [], True), (2, ["other"], True), (2, ["r"], False)],
+)
+def test_a_publication_whose_first_try_was_killed_after_its_commit_is_announced(
+    try_number: int, announced_runs: list[str], *, is_announced: bool
+) -> None:
+    publication = {"run_id": "r", "verdict": "passed", "changed_tables": [], "try_number": try_number}
+    keys: list[str] = []
+    of_gold = SimpleNamespace(extra={}, add_partitions=keys.append)
+    events = [SimpleNamespace(partition_key="c|2026-11-16", extra={"run_id": run}) for run in announced_runs]
+    announcing = context(verified=publication) | {
+        "inlet_events": {GOLD: SimpleNamespace(after=lambda _: events)},
+        "outlet_events": {GOLD: of_gold},
+    }
+
+    with nullcontext() if is_announced else pytest.raises(AirflowSkipException):
+        AnnounceOperator(task_id="announce", cluster="c", publish_task_id="publish").execute(announcing)
+
+    assert keys == (["c|2026-11-16"] if is_announced else [])
 
 
 @pytest.mark.usefixtures("stand_ins")
