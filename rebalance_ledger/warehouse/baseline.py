@@ -78,7 +78,7 @@ def newest_earlier_day(
         QueryError: A table cannot be read.
     """
     try:
-        snapshot = Snapshot(warehouse.root)
+        snapshot = Snapshot(warehouse.root, cluster)
     except NoWarehouseError:
         return None
     newest = snapshot.newest_day_before(cluster, ds)

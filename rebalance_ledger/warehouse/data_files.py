@@ -56,15 +56,16 @@ class DataFile(NamedTuple):
         return unquote(self.logged_path)
 
 
-def data_files(delta: DeltaTable, day: PublishedDay | None = None) -> list[DataFile]:
-    """Return the files of a table's open version, or those of one day."""
+def data_files(
+    delta: DeltaTable, day: PublishedDay | None = None, *, cluster: str | None = None
+) -> list[DataFile]:
+    """Return the files of a table's open version, or those of one day or one cluster."""
     actions = pa.table(delta.get_add_actions(flatten=True)).select(_COLUMNS)
+    of_cluster = day.cluster if day else cluster
+    if of_cluster is not None:
+        actions = actions.filter(pc.equal(actions["partition.cluster"], pa.scalar(of_cluster)))
     if day is not None:
-        is_of_day = pc.and_(
-            pc.equal(actions["partition.cluster"], pa.scalar(day.cluster)),
-            pc.equal(actions["partition.ds"], pa.scalar(day.ds)),
-        )
-        actions = actions.filter(is_of_day)
+        actions = actions.filter(pc.equal(actions["partition.ds"], pa.scalar(day.ds)))
     rows = zip(*(actions[name].to_pylist() for name in _COLUMNS), strict=True)
     return [DataFile(path, PublishedDay(cluster, ds), time) for path, cluster, ds, time in rows]
 

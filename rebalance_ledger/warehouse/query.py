@@ -116,7 +116,7 @@ def query(
         conditions: Column of the answer -> its value; rows with other values are excluded.
         as_of: The day that the schema `latest` shows instead of each cluster's newest one; `previous` shows the day before it.
         compare_ds: The day that the schema `previous` shows instead.
-        cluster: The cluster whose days the published tables show; None for all. No file of another cluster is read.
+        cluster: The cluster whose days the tables show; None for all. No file of another cluster is read.
         timeout_s: Time limit in seconds; None for no limit.
 
     Yields:
@@ -199,7 +199,7 @@ def open_tables(
     """
     with closing(_closed_connection()) as connection:
         statements = {text: _one_reading_statement(connection, text) for text in texts}
-        snapshot = _snapshot_of(warehouse)
+        snapshot = _snapshot_of(warehouse, cluster)
         all_days, *chosen_days = (
             [day for day in days if cluster in {None, day.cluster}]
             for days in (snapshot.days, *snapshot.compared_days(as_of, compare_ds))
@@ -253,8 +253,8 @@ def open_groups(
         yield OpenTables(connection, statements, whole)
 
 
-def _snapshot_of(warehouse: str | Snapshot) -> Snapshot:
-    return warehouse if isinstance(warehouse, Snapshot) else Snapshot(warehouse)
+def _snapshot_of(warehouse: str | Snapshot, cluster: str | None = None) -> Snapshot:
+    return warehouse if isinstance(warehouse, Snapshot) else Snapshot(warehouse, cluster)
 
 
 def _subject_of(table: Table) -> str | None:

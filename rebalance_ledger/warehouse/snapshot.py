@@ -47,10 +47,11 @@ _PUBLICATIONS_READ_FIRST = 32
 
 
 class _OpenTable:
-    """A Delta table at one version, as files that Arrow can read."""
+    """A Delta table at one version, as files that Arrow can read: those of all clusters, or of one."""
 
-    def __init__(self, uri: str, options: dict[str, str] | None) -> None:
+    def __init__(self, uri: str, options: dict[str, str] | None, cluster: str | None) -> None:
         self.uri = uri
+        self._cluster = cluster
         self._options = options
         try:
             self._delta = DeltaTable(uri, storage_options=options)
@@ -99,7 +100,7 @@ class _OpenTable:
     def files(self) -> list[DataFile]:
         """The files of this version."""
         with naming_damage(f"The log of {self.uri}"):
-            return data_files(self._delta)
+            return data_files(self._delta, cluster=self._cluster)
 
     def state(self, tables: Iterable[Table]) -> State:
         """Return the state of the other tables that the log of this one, `publication`, records."""
@@ -130,14 +131,17 @@ class Snapshot:
 
     Args:
         root: Root of the warehouse, a local path or a URI.
+        cluster: The cluster whose days the snapshot has; None for all clusters. With years of history, the names of all files take more
+            memory and time than the queries of one cluster.
 
     Raises:
         NoWarehouseError: `root` has no published and no refused day.
         QueryError: An existing table cannot be read.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, cluster: str | None = None) -> None:
         self._warehouse = Warehouse.at(root)
+        self._cluster = cluster
         self._options = storage_options(self._warehouse.root)
         self._publication = self._open(self._warehouse.published(PUBLICATION))
         if self._publication is None and self._open(self._warehouse.quarantine(GATE_RESULT)) is None:
@@ -248,7 +252,7 @@ class Snapshot:
 
     def _open(self, uri: str) -> _OpenTable | None:
         try:
-            return _OpenTable(uri, self._options)
+            return _OpenTable(uri, self._options, self._cluster)
         except TableNotFoundError:
             return None
 

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from rebalance_ledger.tables import ALL_TABLES, SILVER_TABLES
+from rebalance_ledger.tables import ALL_TABLES, FINDING, SILVER_TABLES
 from rebalance_ledger.warehouse import query as query_module
 from rebalance_ledger.warehouse.data_files import PublishedDay, connect_reader, data_files, rows_of
 from rebalance_ledger.warehouse.query import QueryError, open_groups, open_tables, query, views
+from rebalance_ledger.warehouse.snapshot import Snapshot
 from tests.support.published_sample import Publisher
 
 
@@ -425,3 +426,25 @@ def test_columns_that_a_file_does_not_have_are_null(publisher: Publisher) -> Non
 
     assert rows.schema == schema
     assert rows.to_pylist() == [{"ds": date(2026, 11, 16), "client_id": "y", "added_later": None}]
+
+
+def test_a_query_of_one_cluster_shows_only_its_days_and_the_snapshot_names_no_other_file(
+    publisher: Publisher,
+) -> None:
+    publisher.publish("shop", "2026-11-16", finding=[finding("x")])
+    publisher.publish("shop", "2026-11-17", finding=[finding("x"), finding("y")])
+    publisher.publish("pay", "2026-11-18", finding=[finding("z")])
+    rows = "SELECT cluster, ds::VARCHAR, client_id FROM {} ORDER BY ALL"
+
+    with query(publisher.root, rows.format("finding"), cluster="shop") as result:
+        assert [row[1:] for row in result.rows] == [
+            ("2026-11-16", "x"),
+            ("2026-11-17", "x"),
+            ("2026-11-17", "y"),
+        ]
+    with query(publisher.root, rows.format("latest.finding"), cluster="pay") as result:
+        assert list(result.rows) == [("pay", "2026-11-18", "z")]
+    snapshot = Snapshot(publisher.root, "pay")
+    assert snapshot.days == {PublishedDay("pay", date(2026, 11, 18))}
+    assert len(snapshot.published(FINDING).dataset().files) == 1
+    assert Snapshot(publisher.root, "other").days == frozenset()
