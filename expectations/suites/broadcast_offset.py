@@ -270,7 +270,7 @@ reported_broadcast AS (
 
 _HAS_STORED = f"restart_reason IN {quoted_list(RESTARTS_WITH_STORED_OFFSET)}"
 _HAS_NONE = f"restart_reason IN {quoted_list(RESTARTS_WITHOUT_STORED_OFFSET)}"
-_LAG = "max_offset - stored_offset"
+_LAG = "try_subtract(max_offset, stored_offset)"
 
 QUERIES: Final = (
     violations_in(
@@ -347,7 +347,7 @@ QUERIES: Final = (
                 f"(lag_message_count < 0 AND state <> 'ahead_of_max') OR lag_message_count <> {_LAG} "
                 f"OR (lag_message_count IS NULL AND {_LAG} >= 0 AND stored_offset >= 0) "
                 "OR NOT lost_message_count <=> "
-                "IF(stored_offset >= 0 AND min_offset IS NOT NULL, greatest(min_offset - stored_offset, 0), NULL) "
+                "IF(stored_offset >= 0 AND min_offset IS NOT NULL, greatest(try_subtract(min_offset, stored_offset), 0), NULL) "
                 "OR lag_message_count IS NOT NULL AND (max_offset IS NULL OR coalesce(stored_offset, -1) < 0)",
                 f"concat({_QUEUE_NAME}, ': lag ', {text_or_null('lag_message_count')}, ', lost ', "
                 f"{text_or_null('lost_message_count')}, ' at offset ', {text_or_null('stored_offset')})",
@@ -377,7 +377,7 @@ QUERIES: Final = (
                 "OR (restart_reason = 'corrected_by_broker_to_max' AND restart_offset <> max_offset) "
                 "OR (restart_reason = 'fails_to_start' AND file_state <> 'corrupt_both') "
                 "OR skipped_message_count < 0 OR repeated_message_count < 0 "
-                "OR skipped_message_count - repeated_message_count <> restart_offset - reached",
+                "OR skipped_message_count - repeated_message_count <> try_subtract(restart_offset, reached)",
                 f"concat({_QUEUE_NAME}, ': ', {text_or_null('restart_reason')} , ' at ', {text_or_null('restart_offset')}, "
                 f"', skips ', {text_or_null('skipped_message_count')}, ', repeats ', {text_or_null('repeated_message_count')})",
             ),

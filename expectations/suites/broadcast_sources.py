@@ -311,7 +311,8 @@ SELECT
   CASE
     WHEN NOT is_readable THEN NULL
     WHEN main_word = 'offsets' THEN main_entries
-    WHEN NOT main_word IN ('missing', 'empty') THEN NULL
+    -- Text in another form than clients write has no word.
+    WHEN NOT coalesce(main_word, '') IN ('missing', 'empty') THEN NULL
     WHEN bak_word IN ('missing', 'empty') OR is_go_file THEN slice(coalesce(main_entries, bak_entries, array()), 1, 0)
     WHEN bak_word = 'offsets' THEN bak_entries
   END AS table_entries

@@ -416,14 +416,14 @@ QUERIES: Final = (
   SELECT f.consumer_group, f.topic, f.likely_cause, f.waiting_message_count, w.waiting_count
   FROM gold_finding AS f
   LEFT JOIN (
-    SELECT consumer_group, topic, likely_cause, sum(greatest(waiting_count, waiting_count * 0)) AS waiting_count
+    SELECT consumer_group, topic, likely_cause, try_cast(sum(greatest(waiting_count, waiting_count * 0)) AS BIGINT) AS waiting_count
     FROM (
       SELECT
         d.consumer_group, d.topic, d.likely_cause,
         IF(
           p.consumer_offset >= 0,
-          coalesce(p.broker_offset, o.max_offset) - greatest(p.consumer_offset, o.min_offset),
-          o.max_offset - o.min_offset
+          try_subtract(coalesce(p.broker_offset, o.max_offset), greatest(p.consumer_offset, o.min_offset)),
+          try_subtract(o.max_offset, o.min_offset)
         ) AS waiting_count
       FROM gold_ownership_drift AS d
       LEFT JOIN silver_consume_progress AS p USING (consumer_group, topic, broker_name, queue_id)

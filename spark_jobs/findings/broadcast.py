@@ -130,7 +130,7 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
             F.collect_set(queue).alias("queues"),
             _sum(F.col("lost_message_count")).alias("lost"),
             _sum(F.abs("lag_message_count")).alias("lag"),
-            _sum(earlier_offset - F.col("stored_offset")).alias("back"),
+            _sum(F.try_subtract(earlier_offset, F.col("stored_offset"))).alias("back"),
         )
     )
 

@@ -54,7 +54,7 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
             F.array_distinct(F.flatten(F.collect_set("observed_client_ids"))).alias("owners"),
             F.max(F.col("group_state") == "broadcasting").alias("is_broadcasting"),
             F.max("client_count").alias("member_count"),
-            F.sum("waiting_count").alias("waiting_count"),
+            F.try_sum("waiting_count").alias("waiting_count"),
             F.count("waiting_count").alias("known_count"),
         )
     )
@@ -158,7 +158,8 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
 def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
     """Add waiting_count: the number of messages in a queue that the broker still has and the group has not committed.
 
-    If the group never committed, all messages of the broker count. The count is null if the offsets are unknown.
+    If the group never committed, all messages of the broker count. The count is null if the offsets are unknown, or their difference is
+    beyond 64 bits.
     """
     queue = [*DAY, "topic", "broker_name", "queue_id"]
     key = [*queue, "consumer_group"]
@@ -171,7 +172,9 @@ def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: Data
     last = F.when(committed.isNotNull(), F.coalesce("broker_offset", "max_offset")).otherwise(
         F.col("max_offset")
     )
-    return known.withColumn("waiting_count", F.when(last >= first, last - first).when(last < first, 0))
+    return known.withColumn(
+        "waiting_count", F.when(last >= first, F.try_subtract(last, first)).when(last < first, 0)
+    )
 
 
 def of_undetermined_queues(drift: DataFrame) -> DataFrame:

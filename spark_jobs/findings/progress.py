@@ -53,7 +53,7 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
     offsets = silver["queue_offset"].select(
         *DAY, "topic", "broker_name", "queue_id", "max_offset", F.col("last_stored_at").alias("stored_at")
     )
-    waiting = F.col("max_offset") - F.col("commit_offset")
+    waiting = F.try_subtract(F.col("max_offset"), F.col("commit_offset"))
     stalled = (
         held.join(clients, list(_OF_CLIENT))
         .join(pulled, list(_OF_CLIENT))

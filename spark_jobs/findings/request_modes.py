@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def of_request_modes(subscriptions: DataFrame) -> DataFrame:
-    """Return, by group and topic, members with different request modes, and broker settings that members cannot follow."""
+    """Return, by group and topic, members with different request modes, and broker settings that members cannot follow.
+
+    Nothing is known about a topic without a route, or without a queue in it: members read no queue there.
+    """
     popping = F.concat(
         ids_where(lambda member: member["fetches_by"].eqNullSafe("pop")),
         F.filter("proxied_ids", is_grpc_id),
@@ -31,7 +34,10 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
         )
     )
     asking = ids_where(lambda member: member["is_broker_assigned"])
-    problems = subscriptions.where("group_state = 'online' and not startswith(topic, '%RETRY%')").select(
+    has_queues = "exists(brokers, broker -> broker.queue_count > 0)"
+    problems = subscriptions.where(
+        f"group_state = 'online' and not startswith(topic, '%RETRY%') and {has_queues}"
+    ).select(
         *DAY,
         "consumer_group",
         "topic",

@@ -108,7 +108,8 @@ def broadcast_offset(
         .withColumn("state", _state())
     )
     is_pulled = ~F.col("state").isin("unused", "orphan_queue")
-    lag = F.col("max_offset") - F.col("stored_offset")
+    # Brokers and files may have any 64-bit offsets; a difference beyond 64 bits is unknown.
+    lag = F.try_subtract(F.col("max_offset"), F.col("stored_offset"))
     has_offset = F.col("stored_offset") >= 0
     return queues.select(
         *FILES,
@@ -125,7 +126,7 @@ def broadcast_offset(
         ),
         F.when(
             has_offset & F.col("min_offset").isNotNull(),
-            F.greatest(F.col("min_offset") - F.col("stored_offset"), F.lit(0)),
+            F.greatest(F.try_subtract(F.col("min_offset"), F.col("stored_offset")), F.lit(0)),
         ).alias("lost_message_count"),
         F.col("asked_at").alias("offsets_captured_at"),
         "last_stored_at",

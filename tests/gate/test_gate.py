@@ -113,8 +113,8 @@ def test_a_violated_blocking_expectation_refuses_the_day_and_is_named_with_its_e
     [reason] = verdict.reasons
     assert reason == (
         "gold.queue_assignment fails queue_assignment.one_owner (No strategy that guarantees one owner assigns a "
-        "queue to two clients of one language with the same parameters; MACHINE_ROOM guarantees it from Java 4.8.0): "
-        "found 2, allowed 0; for example: queue a/0 | queue a/1"
+        "queue to two clients of one language with the same parameters; MACHINE_ROOM guarantees it from Java 4.8.0. "
+        "Queues without a route were not assigned: clients keep them): found 2, allowed 0; for example: queue a/0 | queue a/1"
     )
     assert not result(verdict, ONE_OWNER)["is_success"]
     assert sum(not row["is_success"] for row in verdict.results) == 1

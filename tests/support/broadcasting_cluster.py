@@ -91,10 +91,10 @@ class Hosts(ExportBuilder):
         if bak is not None:
             self.file(group, bak, "offsets.json.bak", client=client, age_s=age_s)
 
-    def bounds(self, topic: str) -> None:
-        """Add the broker's answer that each queue has the messages 10 to 99, the newest stored at noon."""
+    def bounds(self, topic: str, max_offset: int = 100) -> None:
+        """Add the broker's answer that each queue has the messages from 10 on, the newest stored at noon."""
         stored_at_ms = int(self._captured_at().timestamp() * 1000)
-        ends = f'{{"minOffset":10,"maxOffset":100,"lastUpdateTimestamp":{stored_at_ms}}}'
+        ends = f'{{"minOffset":10,"maxOffset":{max_offset},"lastUpdateTimestamp":{stored_at_ms}}}'
         queues = ",".join(
             f'{{"topic":"{topic}","brokerName":"broker-a","queueId":{queue_id}}}:{ends}'
             for queue_id in range(QUEUE_COUNTS.get(topic, 1))
@@ -127,6 +127,8 @@ def earlier_day() -> Hosts:
     }.items():
         hosts.reader(group, table(group, offset))
     hosts.reader("tidied", table("tidied", 50), client=f"{HOST}@4711")
+    hosts.reader("nested_again", NESTED)
+    hosts.reader("largest_again", table("largest_again", JAVA_LONG_MAX))
     return hosts
 
 
@@ -152,7 +154,12 @@ def day() -> Hosts:
     hosts.reader("recovered", CUT, table("recovered", 90))
     hosts.reader("zeroed", ZEROS, table("zeroed", 90))
     hosts.reader("nested", NESTED)
+    hosts.reader("nested_again", NESTED)
     hosts.reader("negative", table("negative", -12))
+    hosts.reader("negative_of_many", table("negative_of_many", -12))
+    hosts.bounds("negative_of_many", JAVA_LONG_MAX)
+    hosts.reader("largest_again", table("largest_again", JAVA_LONG_MAX))
+    hosts.bounds("largest_again")
     hosts.reader("silent_writer", table("silent_writer", 90), age_s=2 * 3600)
     hosts.reader("moved_to_clustering", table("moved_to_clustering", 90), model="CLUSTERING")
     hosts.reader("old_process", table("old_process", 90), client=f"{HOST}@4711#99")

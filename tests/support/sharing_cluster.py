@@ -13,7 +13,7 @@ from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP
 from tests.support.export_builder import DS, ExportBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 CLUSTER = "sharing-test"
 AB = {"a": 2, "b": 2}
@@ -57,10 +57,11 @@ class Planted:
         self.name = name
         self.retry_topic = f"%RETRY%{name}"
 
-    def members(self, *client_ids: str, route: Mapping[str, int] | None = None) -> None:
-        brokers = AB if route is None else route
-        self.export.route(self.name, brokers)
-        for broker in brokers:
+    def members(
+        self, *client_ids: str, route: Mapping[str, int] | None = AB, brokers: Iterable[str] | None = None
+    ) -> None:
+        self.export.route(self.name, route)
+        for broker in brokers or route or ():
             self.export.members(broker, self.name, client_ids, [self.name])
 
     def pops(self, client_id: str, *brokers: str, strategy: str = "AVG") -> None:
@@ -179,6 +180,18 @@ def _server_off(case: Planted) -> None:
     case.members("c1", "c2", route={"z": 2})
     for client in ("c1", "c2"):
         case.pulls(client, "z/0", "z/1", asks_broker=True)
+
+
+def _both_hold_queues_without_route(case: Planted) -> None:
+    case.members("c1", "c2", route=None, brokers="z")
+    for client in ("c1", "c2"):
+        case.pulls(client, "z/0", "z/1", asks_broker=True)
+
+
+def _mixed_without_route(case: Planted) -> None:
+    case.members("c1", GRPC[0], route=None, brokers="ab")
+    case.pulls("c1", "a/0", "a/1")
+    case.grpc(GRPC[0])
 
 
 def _settings_unread(case: Planted) -> None:
@@ -328,6 +341,12 @@ CASES: dict[str, Case] = {
         ("multiple_owners", "server_load_balancer_off"),
         findings=frozenset({"server_load_balancer_off", "multiple_owners"}),
     ),
+    "both-hold-queues-without-route": Case(
+        _both_hold_queues_without_route,
+        ("multiple_owners", "route_missing"),
+        findings=frozenset({"multiple_owners"}),
+    ),
+    "mixed-without-route": Case(_mixed_without_route, ("unknown", "pop_mode")),
     "settings-unread": Case(_settings_unread, ("unknown", "request_mode_unknown")),
     "settings-refused": Case(
         _settings_refused,
