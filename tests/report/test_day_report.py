@@ -167,7 +167,7 @@ def test_a_shortened_table_and_a_quarantined_group_are_shown_as_such(tmp_path: P
 
 def test_findings_of_quarantined_groups_are_neither_new_nor_gone(tmp_path: Path) -> None:
     def finding(group: str) -> dict[str, object]:
-        subject = {"consumer_group": group, "topic": "t", "finding_id": group}
+        subject: dict[str, object] = {"consumer_group": group, "topic": "t", "finding_id": group}
         return subject | {
             "kind": "unowned",
             "severity": "critical",
