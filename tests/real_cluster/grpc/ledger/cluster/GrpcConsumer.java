@@ -91,17 +91,17 @@ final class GrpcConsumer {
         consumed.merge(message.getTopic(), 1, Integer::sum);
     }
 
-    /** Lets it receive without acknowledging what it received. */
+    /** Receives from now on without acknowledging messages. */
     void hold(boolean held) {
         isHeld = held;
     }
 
-    /** How many messages it has acknowledged, by topic. */
+    /** The number of acknowledged messages, by topic. */
     Map<String, Integer> consumed() {
         return new TreeMap<>(consumed);
     }
 
-    /** The id that the library has made up; it has no public accessor. */
+    /** The id that the library generated; it has no public accessor. */
     String clientId() throws Exception {
         for (Class<?> type = client.getClass(); type != null; type = type.getSuperclass()) {
             for (Method method : type.getDeclaredMethods()) {

@@ -10,7 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A JVM with real gRPC consumers in it, told what to do by one JSON object a line. Each is answered by one line, with
+ * A JVM with real gRPC consumers in it, controlled by one JSON object per line. Each is answered by one line, with
  * {@code answer} or with {@code error}. It ends when its input does.
  */
 public final class GrpcHost {
@@ -22,7 +22,7 @@ public final class GrpcHost {
     }
 
     public static void main(String[] arguments) throws Exception {
-        // What the clients print must not come between the answers.
+        // Output of the clients must not be mixed with the answers.
         PrintStream answers = System.out;
         System.setOut(System.err);
         GrpcHost host = new GrpcHost();

@@ -2,12 +2,12 @@ package ledger.cluster;
 
 import org.apache.rocketmq.remoting.RPCHook;
 
-/** The account that every client of this JVM signs with, if its system property names one. */
+/** The account with which every client of this JVM signs requests, if a system property names one. */
 final class Account {
     private Account() {
     }
 
-    /** What signs requests; null without an account. */
+    /** The hook that signs requests; null without an account. */
     static RPCHook signature() throws Exception {
         String access = System.getProperty("ledger.access.key");
         if (access == null) {

@@ -12,7 +12,7 @@ import java.util.Map;
 import org.apache.rocketmq.remoting.exception.RemotingException;
 
 /**
- * A JVM with real consumers in it, told what to do by one JSON object a line. Each is answered by one line, with
+ * A JVM with real consumers in it, controlled by one JSON object per line. Each is answered by one line, with
  * {@code answer} or with {@code error}. It ends when its input does.
  */
 public final class ClientHost {
@@ -26,21 +26,21 @@ public final class ClientHost {
     }
 
     public static void main(String[] arguments) throws Exception {
-        // What the clients print must not come between the answers.
+        // Output of the clients must not be mixed with the answers.
         PrintStream answers = System.out;
         System.setOut(System.err);
         ClientHost host = new ClientHost();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            Map<String, Object> told = JSON.readValue(line, new TypeReference<>() { });
-            Map<String, Object> said = new LinkedHashMap<>();
+            Map<String, Object> request = JSON.readValue(line, new TypeReference<>() { });
+            Map<String, Object> reply = new LinkedHashMap<>();
             try {
-                said.put("answer", host.obey(new Told(told)));
+                reply.put("answer", host.handle(new Request(request)));
             } catch (Throwable fault) {
                 fault.printStackTrace();
-                said.put("error", described(fault));
+                reply.put("error", described(fault));
             }
-            answers.write((JSON.writeValueAsString(said) + "\n").getBytes(StandardCharsets.UTF_8));
+            answers.write((JSON.writeValueAsString(reply) + "\n").getBytes(StandardCharsets.UTF_8));
             answers.flush();
         }
         // Consumers hold threads that would keep the JVM alive.
@@ -55,42 +55,42 @@ public final class ClientHost {
         return text.toString();
     }
 
-    private Object obey(Told told) throws Exception {
-        switch (told.text("do")) {
+    private Object handle(Request request) throws Exception {
+        switch (request.text("do")) {
             case "start_consumer":
-                HostedConsumer started = started(told);
-                consumers.put(told.text("key"), started);
+                HostedConsumer started = started(request);
+                consumers.put(request.text("key"), started);
                 return started.clientId();
             case "stop_consumer":
-                consumers.remove(told.text("key")).stop();
+                consumers.remove(request.text("key")).stop();
                 return null;
             case "settle":
-                for (String key : told.texts("keys")) {
+                for (String key : request.texts("keys")) {
                     consumers.get(key).settle();
                 }
                 return null;
             case "look":
                 Map<String, Object> seen = new LinkedHashMap<>();
-                for (String key : told.texts("keys")) {
+                for (String key : request.texts("keys")) {
                     seen.put(key, consumers.get(key).look());
                 }
                 return seen;
             case "running_info":
-                return consumers.get(told.text("key")).runningInfo();
+                return consumers.get(request.text("key")).runningInfo();
             case "persist":
-                consumers.get(told.text("key")).persist();
+                consumers.get(request.text("key")).persist();
                 return null;
             case "consumed":
-                return consumers.get(told.text("key")).consumed();
+                return consumers.get(request.text("key")).consumed();
             default:
-                return operator.obey(told);
+                return operator.handle(request);
         }
     }
 
-    /** A consumer that has started. Like an application on a busy machine it tries again if a server did not answer. */
-    private static HostedConsumer started(Told told) throws Exception {
+    /** Starts a consumer. Like an application on a busy machine, it retries if a server does not answer. */
+    private static HostedConsumer started(Request request) throws Exception {
         for (int attempt = 1;; attempt++) {
-            HostedConsumer consumer = new HostedConsumer(told);
+            HostedConsumer consumer = new HostedConsumer(request);
             try {
                 consumer.start();
                 return consumer;
@@ -103,11 +103,11 @@ public final class ClientHost {
         }
     }
 
-    /** What a line says, by name. */
-    static final class Told {
+    /** The fields of a request, by name. */
+    static final class Request {
         private final Map<String, Object> fields;
 
-        Told(Map<String, Object> fields) {
+        Request(Map<String, Object> fields) {
             this.fields = fields;
         }
 
@@ -138,13 +138,13 @@ public final class ClientHost {
         }
 
         @SuppressWarnings("unchecked")
-        Told part(String name) {
-            return new Told((Map<String, Object>) fields.get(name));
+        Request part(String name) {
+            return new Request((Map<String, Object>) fields.get(name));
         }
 
         @SuppressWarnings("unchecked")
-        List<Told> parts(String name) {
-            return ((List<Map<String, Object>>) fields.get(name)).stream().map(Told::new).toList();
+        List<Request> parts(String name) {
+            return ((List<Map<String, Object>>) fields.get(name)).stream().map(Request::new).toList();
         }
 
         @SuppressWarnings("unchecked")

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
-import ledger.cluster.ClientHost.Told;
+import ledger.cluster.ClientHost.Request;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
@@ -20,7 +20,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 
-/** One push consumer, and what it knows of itself. */
+/** One push consumer, and its own view of its state. */
 final class HostedConsumer {
     private static final long PATIENCE_MS = 5_000;
 
@@ -29,27 +29,27 @@ final class HostedConsumer {
     private final Map<MessageQueue, long[]> consumed = new ConcurrentHashMap<>();
     private final boolean isRebalancedByServer;
 
-    HostedConsumer(Told told) throws Exception {
+    HostedConsumer(Request request) throws Exception {
         consumer = new DefaultMQPushConsumer(
-                told.text("group"), Account.signature(), new AllocateMessageQueueAveragely());
-        consumer.setNamesrvAddr(told.text("name_servers"));
-        consumer.setClientIP(told.text("client_ip"));
-        consumer.setInstanceName(told.text("instance"));
+                request.text("group"), Account.signature(), new AllocateMessageQueueAveragely());
+        consumer.setNamesrvAddr(request.text("name_servers"));
+        consumer.setClientIP(request.text("client_ip"));
+        consumer.setInstanceName(request.text("instance"));
         consumer.setVipChannelEnabled(false);
-        consumer.setAllocateMessageQueueStrategy(Strategies.make(told.part("strategy"), clientId()));
-        consumer.setMessageModel(told.is("broadcasting") ? MessageModel.BROADCASTING : MessageModel.CLUSTERING);
-        consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(told.text("consume_from")));
+        consumer.setAllocateMessageQueueStrategy(Strategies.make(request.part("strategy"), clientId()));
+        consumer.setMessageModel(request.is("broadcasting") ? MessageModel.BROADCASTING : MessageModel.CLUSTERING);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(request.text("consume_from")));
         consumer.setConsumeThreadMin(1);
         consumer.setConsumeThreadMax(1);
-        // The defaults are half a minute each: a test would wait for nothing else.
-        consumer.setPollNameServerInterval(told.number("interval_ms"));
-        consumer.setHeartbeatBrokerInterval(told.number("interval_ms"));
-        consumer.setPersistConsumerOffsetInterval(told.number("persist_interval_ms"));
-        isRebalancedByServer = told.is("server_rebalance");
+        // The defaults are half a minute each, on which a test would spend most of its time.
+        consumer.setPollNameServerInterval(request.number("interval_ms"));
+        consumer.setHeartbeatBrokerInterval(request.number("interval_ms"));
+        consumer.setPersistConsumerOffsetInterval(request.number("persist_interval_ms"));
+        isRebalancedByServer = request.is("server_rebalance");
         if (isRebalancedByServer) {
             Late.call(consumer, "setClientRebalance", false);
         }
-        if (told.is("orderly")) {
+        if (request.is("orderly")) {
             consumer.setMessageListener((MessageListenerOrderly) (messages, context) -> {
                 note(context.getMessageQueue(), messages);
                 return ConsumeOrderlyStatus.SUCCESS;
@@ -60,12 +60,12 @@ final class HostedConsumer {
                 return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
         }
-        for (Map.Entry<String, String> subscribed : told.byName("topics").entrySet()) {
+        for (Map.Entry<String, String> subscribed : request.byName("topics").entrySet()) {
             consumer.subscribe(subscribed.getKey(), subscribed.getValue());
             topics.add(subscribed.getKey());
         }
-        if (!told.is("broadcasting")) {
-            topics.add("%RETRY%" + told.text("group"));
+        if (!request.is("broadcasting")) {
+            topics.add("%RETRY%" + request.text("group"));
         }
     }
 
@@ -76,12 +76,12 @@ final class HostedConsumer {
     private void note(MessageQueue queue, List<MessageExt> messages) {
         for (MessageExt message : messages) {
             long offset = message.getQueueOffset();
-            consumed.merge(queue, new long[] {offset, offset}, (known, told) ->
-                    new long[] {Math.min(known[0], told[0]), Math.max(known[1], told[1])});
+            consumed.merge(queue, new long[] {offset, offset}, (range, offsets) ->
+                    new long[] {Math.min(range[0], offsets[0]), Math.max(range[1], offsets[1])});
         }
     }
 
-    /** Of each queue the first and the last offset that the listener was given. */
+    /** The first and the last offset that the listener received from each queue. */
     List<List<Object>> consumed() {
         List<List<Object>> ranges = new ArrayList<>();
         consumed.forEach((queue, range) -> ranges.add(
@@ -102,7 +102,7 @@ final class HostedConsumer {
         consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
     }
 
-    /** Does now what the client's own threads do every few seconds. */
+    /** Runs the periodic tasks of the client's threads now. */
     void settle() {
         var factory = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory();
         for (String topic : topics) {
@@ -125,7 +125,7 @@ final class HostedConsumer {
         return seen;
     }
 
-    /** What each broker would answer if it were asked for this client's queues: broker name to queues, as text. */
+    /** The answer of each broker to a query for this client's queues: broker name to queues, as text. */
     private Map<String, List<String>> assigned() throws Exception {
         Map<String, List<String>> answers = new TreeMap<>();
         for (Map.Entry<String, String> broker : brokers().entrySet()) {

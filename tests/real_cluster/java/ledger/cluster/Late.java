@@ -4,7 +4,7 @@ import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 
-/** What only some releases have, or have under the same name with other types: it is looked up when it is needed. */
+/** Methods that only some releases have, or that have other types in other releases: they are looked up when they are needed. */
 final class Late {
     private Late() {
     }
@@ -29,7 +29,7 @@ final class Late {
         }
     }
 
-    /** The constant of this name of the type that a method takes. */
+    /** The constant with this name, of the type of a method's parameter. */
     static Object constant(Object target, String name, int count, int place, String constant) {
         for (Object each : method(target, name, count).getParameterTypes()[place].getEnumConstants()) {
             if (each.toString().equals(constant)) {

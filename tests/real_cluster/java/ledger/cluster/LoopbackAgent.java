@@ -10,7 +10,7 @@ import jdk.internal.org.objectweb.asm.MethodVisitor;
 import jdk.internal.org.objectweb.asm.Opcodes;
 
 /**
- * Makes every RocketMQ server of this JVM listen on loopback alone. Releases before 5.0 cannot be determined to, and later
+ * Makes every RocketMQ server of this JVM listen on loopback only. Releases before 5.0 have no setting for it, and later
  * ones still open their replication port to the world: they all write {@code new InetSocketAddress(port)}, which is
  * turned into {@code new InetSocketAddress("127.0.0.1", port)} when their classes are loaded. The gRPC server of a proxy
  * does the same in the library it uses, and a proxy's remoting server has no setting for its address: its default,

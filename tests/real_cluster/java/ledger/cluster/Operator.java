@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
-import ledger.cluster.ClientHost.Told;
+import ledger.cluster.ClientHost.Request;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.impl.MQClientAPIImpl;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
@@ -25,63 +25,63 @@ import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 import org.apache.rocketmq.remoting.protocol.heartbeat.SubscriptionData;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
-/** What an operator does to a cluster, each name server seen by itself. */
+/** Operations on a cluster; each name server is queried separately. */
 final class Operator {
     private static final long PATIENCE_MS = 5_000;
     private static final String SET_MODE = "setMessageRequestMode";
 
     private final Map<String, DefaultMQAdminExt> admins = new HashMap<>();
 
-    Object obey(Told told) throws Exception {
-        switch (told.text("do")) {
+    Object handle(Request request) throws Exception {
+        switch (request.text("do")) {
             case "brokers":
-                return brokers(told.text("name_server"));
+                return brokers(request.text("name_server"));
             case "queues":
-                return queues(told.text("name_server"), told.text("topic"));
+                return queues(request.text("name_server"), request.text("topic"));
             case "create_topic":
-                TopicConfig topic = new TopicConfig(told.text("topic"));
-                topic.setReadQueueNums(told.number("read_queues"));
-                topic.setWriteQueueNums(told.number("write_queues"));
-                topic.setPerm(told.number("perm"));
-                admin(told.text("name_server")).createAndUpdateTopicConfig(told.text("broker"), topic);
+                TopicConfig topic = new TopicConfig(request.text("topic"));
+                topic.setReadQueueNums(request.number("read_queues"));
+                topic.setWriteQueueNums(request.number("write_queues"));
+                topic.setPerm(request.number("perm"));
+                admin(request.text("name_server")).createAndUpdateTopicConfig(request.text("broker"), topic);
                 return null;
             case "delete_topic":
-                api(told.text("name_server")).deleteTopicInBroker(told.text("broker"), told.text("topic"), PATIENCE_MS);
+                api(request.text("name_server")).deleteTopicInBroker(request.text("broker"), request.text("topic"), PATIENCE_MS);
                 return null;
             case "delete_route":
-                // In 4.9 the topic comes first, and then the cluster, here all of them; from 5.0 on it is the other way.
+                // In 4.9 the topic precedes the cluster (here: all clusters); from 5.0 on it is the other way round.
                 boolean topicFirst = MQVersion.getVersionDesc(MQVersion.CURRENT_VERSION).startsWith("V4");
-                Late.call(api(told.text("name_server")), "deleteTopicInNameServer", told.text("name_server"),
-                        topicFirst ? told.text("topic") : "", topicFirst ? "" : told.text("topic"), PATIENCE_MS);
+                Late.call(api(request.text("name_server")), "deleteTopicInNameServer", request.text("name_server"),
+                        topicFirst ? request.text("topic") : "", topicFirst ? "" : request.text("topic"), PATIENCE_MS);
                 return null;
             case "members":
-                return members(told);
+                return members(request);
             case "heartbeat":
-                Late.call(api(told.text("name_server")), "sendHeartbeat", told.text("broker"), heartbeat(told), PATIENCE_MS);
+                Late.call(api(request.text("name_server")), "sendHeartbeat", request.text("broker"), heartbeat(request), PATIENCE_MS);
                 return null;
             case "request_mode":
-                Late.call(api(told.text("name_server")), SET_MODE, told.text("broker"), told.text("topic"),
-                        told.text("group"), Late.constant(api(told.text("name_server")), SET_MODE, 6, 3, told.text("mode")),
-                        told.number("pop_share_queues"), PATIENCE_MS);
+                Late.call(api(request.text("name_server")), SET_MODE, request.text("broker"), request.text("topic"),
+                        request.text("group"), Late.constant(api(request.text("name_server")), SET_MODE, 6, 3, request.text("mode")),
+                        request.number("pop_share_queues"), PATIENCE_MS);
                 return null;
             case "create_group":
-                createGroup(told);
+                createGroup(request);
                 return null;
             case "register":
-                Late.call(connection(told).getMQClientAPIImpl(), "sendHeartbeat", told.text("broker"), heartbeat(told),
+                Late.call(connection(request).getMQClientAPIImpl(), "sendHeartbeat", request.text("broker"), heartbeat(request),
                         PATIENCE_MS);
                 return null;
             case "configure_broker":
                 Properties properties = new Properties();
-                properties.putAll(told.byName("properties"));
-                admin(told.text("name_server")).updateBrokerConfig(told.text("broker"), properties);
+                properties.putAll(request.byName("properties"));
+                admin(request.text("name_server")).updateBrokerConfig(request.text("broker"), properties);
                 return null;
             case "assignments":
-                return assignments(told);
+                return assignments(request);
             case "send":
-                return send(told);
+                return send(request);
             default:
-                throw new IllegalArgumentException("nobody knows how to do " + told.text("do"));
+                throw new IllegalArgumentException("unknown request: " + request.text("do"));
         }
     }
 
@@ -103,13 +103,13 @@ final class Operator {
         return ((MQClientInstance) Late.read(implementation, "mqClientInstance")).getMQClientAPIImpl();
     }
 
-    /** A client of its own, with a connection of its own: a broker keeps one client id a group and connection. */
-    private MQClientInstance connection(Told told) throws Exception {
-        String name = told.text("connection");
+    /** A separate client with its own connection: a broker keeps one client id per group and connection. */
+    private MQClientInstance connection(Request request) throws Exception {
+        String name = request.text("connection");
         DefaultMQAdminExt admin = admins.get(name);
         if (admin == null) {
             admin = new DefaultMQAdminExt(PATIENCE_MS);
-            admin.setNamesrvAddr(told.text("name_server"));
+            admin.setNamesrvAddr(request.text("name_server"));
             admin.setInstanceName(name);
             admin.setVipChannelEnabled(false);
             admin.start();
@@ -118,24 +118,24 @@ final class Operator {
         return (MQClientInstance) Late.read(Late.read(admin, "defaultMQAdminExtImpl"), "mqClientInstance");
     }
 
-    private void createGroup(Told told) throws Exception {
-        DefaultMQAdminExt admin = admin(told.text("name_server"));
-        // Its class is in other packages in other releases.
+    private void createGroup(Request request) throws Exception {
+        DefaultMQAdminExt admin = admin(request.text("name_server"));
+        // Its package differs between releases.
         Object group = Late.type(admin, "createAndUpdateSubscriptionGroupConfig", 2, 1)
                 .getDeclaredConstructor().newInstance();
-        Late.call(group, "setGroupName", told.text("group"));
-        if (told.is("orderly")) {
+        Late.call(group, "setGroupName", request.text("group"));
+        if (request.is("orderly")) {
             Late.call(group, "setConsumeMessageOrderly", true);
         }
-        Late.call(admin, "createAndUpdateSubscriptionGroupConfig", told.text("broker"), group);
+        Late.call(admin, "createAndUpdateSubscriptionGroupConfig", request.text("broker"), group);
     }
 
-    /** What a broker answers to QUERY_ASSIGNMENT: a list of [topic, broker name, queue id, mode] a question, or null. */
-    private List<Object> assignments(Told told) throws Exception {
-        MQClientAPIImpl api = api(told.text("name_server"));
+    /** The answer of a broker to QUERY_ASSIGNMENT: a list of [topic, broker name, queue id, mode] per question, or null. */
+    private List<Object> assignments(Request request) throws Exception {
+        MQClientAPIImpl api = api(request.text("name_server"));
         List<Object> answers = new ArrayList<>();
-        for (Told question : told.parts("questions")) {
-            Object queues = Late.call(api, "queryAssignment", told.text("broker"), question.text("topic"),
+        for (Request question : request.parts("questions")) {
+            Object queues = Late.call(api, "queryAssignment", request.text("broker"), question.text("topic"),
                     question.text("group"), question.text("client_id"), question.text("strategy"),
                     MessageModel.valueOf(question.text("message_model")), PATIENCE_MS);
             answers.add(queues == null ? null : plain((Collection<?>) queues));
@@ -161,7 +161,7 @@ final class Operator {
         return addresses;
     }
 
-    /** How many queues can be read on each broker, by the route that a name server gives; empty without a route. */
+    /** The number of read queues on each broker, by the route of a name server; empty without a route. */
     private Map<String, Integer> queues(String nameServer, String topic) throws Exception {
         Map<String, Integer> counts = new TreeMap<>();
         var route = api(nameServer).getTopicRouteInfoFromNameServer(topic, PATIENCE_MS, false);
@@ -171,28 +171,28 @@ final class Operator {
         return counts;
     }
 
-    /** The client ids of a group as a broker gives them to its clients: one a connection. */
-    private List<String> members(Told told) throws Exception {
+    /** The client ids of a group as a broker returns them to its clients: one per connection. */
+    private List<String> members(Request request) throws Exception {
         try {
-            List<String> ids = api(told.text("name_server"))
-                    .getConsumerIdListByGroup(told.text("broker"), told.text("group"), PATIENCE_MS);
+            List<String> ids = api(request.text("name_server"))
+                    .getConsumerIdListByGroup(request.text("broker"), request.text("group"), PATIENCE_MS);
             return ids.stream().sorted().toList();
         } catch (MQBrokerException nobody) {
             return List.of();
         }
     }
 
-    /** Says to one broker that a client is there, in each of its groups. */
-    private static HeartbeatData heartbeat(Told told) {
+    /** A heartbeat of a client in each of its groups. */
+    private static HeartbeatData heartbeat(Request request) {
         HeartbeatData heartbeat = new HeartbeatData();
-        heartbeat.setClientID(told.text("client_id"));
-        for (String name : told.texts("groups")) {
+        heartbeat.setClientID(request.text("client_id"));
+        for (String name : request.texts("groups")) {
             ConsumerData group = new ConsumerData();
             group.setGroupName(name);
             group.setConsumeType(ConsumeType.CONSUME_PASSIVELY);
             group.setMessageModel(MessageModel.CLUSTERING);
             group.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-            for (String topic : told.texts("topics")) {
+            for (String topic : request.texts("topics")) {
                 group.getSubscriptionDataSet().add(new SubscriptionData(topic, "*"));
             }
             heartbeat.getConsumerDataSet().add(group);
@@ -200,16 +200,16 @@ final class Operator {
         return heartbeat;
     }
 
-    private Object send(Told told) throws Exception {
+    private Object send(Request request) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("operator", Account.signature());
-        producer.setNamesrvAddr(told.text("name_server"));
+        producer.setNamesrvAddr(request.text("name_server"));
         producer.setInstanceName("operator-producer");
         producer.setVipChannelEnabled(false);
         producer.setSendMsgTimeout((int) PATIENCE_MS);
         producer.start();
         try {
-            for (int number = 0; number < told.number("count"); number++) {
-                producer.send(new Message(told.text("topic"), ("message " + number).getBytes(StandardCharsets.UTF_8)));
+            for (int number = 0; number < request.number("count"); number++) {
+                producer.send(new Message(request.text("topic"), ("message " + number).getBytes(StandardCharsets.UTF_8)));
             }
         } finally {
             producer.shutdown();

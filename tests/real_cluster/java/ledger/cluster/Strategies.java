@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import ledger.cluster.ClientHost.Told;
+import ledger.cluster.ClientHost.Request;
 import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMachineRoomNearby;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
@@ -14,37 +14,37 @@ import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueByMachi
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** RocketMQ's strategies, made from what the ledger's settings file says of a group. */
+/** RocketMQ's strategies, created from a group's entry in the ledger's settings file. */
 final class Strategies {
     private Strategies() {
     }
 
-    static AllocateMessageQueueStrategy make(Told told, String clientId) {
-        switch (told.text("strategy")) {
+    static AllocateMessageQueueStrategy make(Request request, String clientId) {
+        switch (request.text("strategy")) {
             case "AVG":
                 return new AllocateMessageQueueAveragely();
             case "AVG_BY_CIRCLE":
                 return new AllocateMessageQueueAveragelyByCircle();
             case "CONSISTENT_HASH":
-                return new AllocateMessageQueueConsistentHash(told.number("virtual_node_count"));
+                return new AllocateMessageQueueConsistentHash(request.number("virtual_node_count"));
             case "MACHINE_ROOM":
                 AllocateMessageQueueByMachineRoom byRoom = new AllocateMessageQueueByMachineRoom();
-                byRoom.setConsumeridcs(new HashSet<>(told.texts("consumer_idcs")));
+                byRoom.setConsumeridcs(new HashSet<>(request.texts("consumer_idcs")));
                 return byRoom;
             case "MACHINE_ROOM_NEARBY":
-                return new AllocateMachineRoomNearby(make(told.part("inner"), clientId), resolver(told));
+                return new AllocateMachineRoomNearby(make(request.part("inner"), clientId), resolver(request));
             case "CONFIG":
                 AllocateMessageQueueByConfig configured = new AllocateMessageQueueByConfig();
-                configured.setMessageQueueList(queues(told.part("clients"), clientId));
+                configured.setMessageQueueList(queues(request.part("clients"), clientId));
                 return configured;
             default:
-                throw new IllegalArgumentException("no strategy is called " + told.text("strategy"));
+                throw new IllegalArgumentException("no strategy is called " + request.text("strategy"));
         }
     }
 
-    private static List<MessageQueue> queues(Told clients, String clientId) {
+    private static List<MessageQueue> queues(Request clients, String clientId) {
         List<MessageQueue> queues = new ArrayList<>();
-        for (Told part : clients.has(clientId) ? clients.parts(clientId) : List.<Told>of()) {
+        for (Request part : clients.has(clientId) ? clients.parts(clientId) : List.<Request>of()) {
             for (int queueId : part.numbers("queue_ids")) {
                 queues.add(new MessageQueue(part.text("topic"), part.text("broker_name"), queueId));
             }
@@ -52,21 +52,21 @@ final class Strategies {
         return queues;
     }
 
-    private static AllocateMachineRoomNearby.MachineRoomResolver resolver(Told told) {
+    private static AllocateMachineRoomNearby.MachineRoomResolver resolver(Request request) {
         return new AllocateMachineRoomNearby.MachineRoomResolver() {
             @Override
             public String brokerDeployIn(MessageQueue queue) {
-                return room(told.part("broker_room"), queue.getBrokerName());
+                return room(request.part("broker_room"), queue.getBrokerName());
             }
 
             @Override
             public String consumerDeployIn(String consumer) {
-                return room(told.part("consumer_room"), consumer);
+                return room(request.part("consumer_room"), consumer);
             }
         };
     }
 
-    private static String room(Told rule, String name) {
+    private static String room(Request rule, String name) {
         if (rule.has("names")) {
             return rule.byName("names").get(name);
         }
