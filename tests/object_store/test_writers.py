@@ -15,15 +15,40 @@ from rebalance_ledger.storage import lease
 from rebalance_ledger.storage.engines import storage_options
 from rebalance_ledger.storage.lease import LeaseLostError, hold_lease
 from rebalance_ledger.storage.location import ObjectPath
+from rebalance_ledger.tables import GATE_RESULT
+from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.commits import writer_lock
+from rebalance_ledger.warehouse.content import DayRows
 from rebalance_ledger.warehouse.errors import WriteError
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.object_store.server import object_store
+from tests.support.staging_fixtures import MONDAY, TUESDAY, result
 
 if TYPE_CHECKING:
+    from datetime import date
     from pathlib import Path
 
 pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(600)]
+
+
+def test_rows_without_a_staged_file_replace_those_of_their_day_only(in_store: str) -> None:
+    place = f"{in_store}/results/gate_result"
+
+    def publish(ds: date, run_id: str) -> None:
+        rows = commits.rows_of(GATE_RESULT, "shop", ds, [result(run_id=run_id)])
+        commits.replace_day(commits.open_table(place), place, GATE_RESULT, DayRows("shop", ds), rows)
+
+    publish(MONDAY, "one")
+    publish(TUESDAY, "two")
+    publish(TUESDAY, "three")
+
+    delta = commits.open_table(place)
+    assert delta is not None
+    rows = commits.rows_of_version(place, delta, GATE_RESULT, None).to_table(columns=["ds", "run_id"])
+    assert sorted(rows.to_pylist(), key=lambda row: row["ds"]) == [
+        {"ds": MONDAY, "run_id": "one"},
+        {"ds": TUESDAY, "run_id": "three"},
+    ]
 
 
 class TestSeveralWriters:
