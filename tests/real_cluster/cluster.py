@@ -1,6 +1,7 @@
-"""A real cluster, and the groups of real consumers in it.
+"""A real cluster, and its groups of real consumers.
 
-Belongs here: what a test asks of a cluster. Does not belong here: starting processes and JVMs (see the modules beside).
+Belongs here: the operations that tests run on a cluster. Does not belong here: starting processes and JVMs (see the
+modules beside).
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
-# How long a server or a client may take on a machine that does much else.
+# Timeout of a server or a client on a busy machine.
 TIMEOUT_S = 180.0
 
-# The clients do every two seconds what they do twice or three times a minute by default.
+# The interval of client tasks that run two or three times a minute by default.
 _INTERVAL_MS = 2_000
 
-# A broker deletes files of a disk that is used more than this, and refuses messages a little above it.
+# A broker deletes files if its disk usage exceeds this, and rejects messages slightly above it.
 _DISK_USED_MAX_PERCENT = 85
 _DISK_FREE_MIN_BYTES = 512 * 2**20
-_MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # a folder of a random name is made in it
+_MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # a folder with a random name is created in it
 
 _MASTER_HEAP_MIB = 384
 _PROXY_HEAP_MIB = 256
@@ -54,7 +55,7 @@ class Queue(NamedTuple):
 
 
 class Consumed(NamedTuple):
-    """The offsets that a listener was given of one queue."""
+    """The offsets that a listener received from one queue."""
 
     first: int
     last: int
@@ -66,11 +67,11 @@ class Broker:
 
     Attributes:
         name: Its broker name.
-        name_servers: The numbers of the name servers that it registers with; None for all.
-        properties: Lines of its configuration file, beside those that it needs to be small and on loopback.
+        name_servers: The indexes of the name servers that it registers with; None for all.
+        properties: Lines of its configuration file, in addition to those for a small broker on loopback.
         version: Its release; None for that of the cluster.
-        has_proxy: Whether a proxy in LOCAL mode is in the same process, as with `mqbroker --enable-proxy`.
-        can_pop: Whether clients may pop, as by default: it takes the broker's timers, which the other tests do without.
+        has_proxy: Whether a proxy in LOCAL mode runs in the same process, as with `mqbroker --enable-proxy`.
+        can_pop: Whether clients can pop, as by default. It requires the broker's timers, which the other tests do not need.
     """
 
     name: str
@@ -86,9 +87,9 @@ class Proxy:
     """A proxy that is running.
 
     Attributes:
-        name: Its name; for one in LOCAL mode that of its broker.
-        remoting_address: Where remoting clients connect to, as to a name server.
-        grpc_address: Where gRPC clients connect to.
+        name: Its name; in LOCAL mode the name of its broker.
+        remoting_address: The address for remoting clients, which use it like a name server.
+        grpc_address: The address for gRPC clients.
     """
 
     name: str
@@ -101,9 +102,9 @@ class GrpcMember:
     """One gRPC consumer.
 
     Attributes:
-        key: Distinguishes it from the others of its host.
+        key: Unique within its host.
         client_id: The id that the client library generated.
-        host: The JVM that it lives in.
+        host: The JVM that it runs in.
     """
 
     key: str
@@ -116,14 +117,14 @@ class Member:
     """One consumer of a group.
 
     Attributes:
-        key: Tells it from others with the same client id.
-        client_id: What it calls itself: `clientIP@instanceName`.
-        host: The JVM that it lives in.
-        topics: What it subscribes to: topic and expression.
-        strategy: What it was configured with, as in the ledger's settings file.
-        name_servers: The numbers of the name servers that it may ask.
-        is_broadcasting: Whether it takes every queue for itself.
-        is_orderly: Whether it locks each of its queues at the broker before it takes it.
+        key: Distinguishes it from members with the same client id.
+        client_id: Its client id: `clientIP@instanceName`.
+        host: The JVM that it runs in.
+        topics: Its subscriptions: topic to expression.
+        strategy: Its configured allocation strategy, as in the ledger's settings file.
+        name_servers: The indexes of the name servers that it may query.
+        is_broadcasting: Whether it consumes every queue itself.
+        is_orderly: Whether it locks each of its queues at the broker before consuming it.
     """
 
     key: str
@@ -145,15 +146,15 @@ class Group:
 
 
 class RealCluster:
-    """Name servers and brokers of one release; to be used in a `with`, after which nothing of it is left running.
+    """Name servers and brokers of one release, as a context manager that ends all of their processes on exit.
 
     Args:
         version: `4.9.7`, `5.3.3` or `5.5.0`.
-        directory: Where everything is written; must not be there, or be empty.
-        brokers: Masters, by name or in detail.
-        nameservers: How many name servers.
+        directory: Where everything is written; must be missing or empty.
+        brokers: Masters, as names or as `Broker` objects.
+        nameservers: The number of name servers.
         name: The name of the cluster.
-        account: Access key and secret key that clients, the operator and `mqadmin` sign with.
+        account: Access key and secret key with which clients, the operator and `mqadmin` sign requests.
 
     Raises:
         SetUpError: There is no JDK, or the jars cannot be fetched.
@@ -181,7 +182,7 @@ class RealCluster:
         }
         self._ports = FreePorts()
         self.name_servers = [f"127.0.0.1:{self._ports.block(1)}" for _ in range(nameservers)]
-        # A broker also listens two ports below and one above its own.
+        # A broker also listens on the two ports below its own and on the one above it.
         self.broker_addresses = {broker: f"127.0.0.1:{self._ports.block(4) + 2}" for broker in self._planned}
         self.proxies: dict[str, Proxy] = {}
         self._servers: dict[str, Started] = {}
@@ -213,13 +214,13 @@ class RealCluster:
         write_queues: int | None = None,
         perm: int = 6,
     ) -> None:
-        """Make or change a topic, and wait until every name server that should know it knows it so.
+        """Create or change a topic, and wait until every name server of its brokers has the new route.
 
         Args:
             topic: Its name.
-            queues: How many queues can be read, per broker.
-            brokers: Where; None for all that are alive.
-            write_queues: How many can be written, if not as many.
+            queues: The number of read queues per broker.
+            brokers: The brokers to create it on; None for all that are alive.
+            write_queues: The number of write queues, if it differs.
             perm: RocketMQ's bits: 4 read, 2 write.
         """
         chosen = self.alive_brokers if brokers is None else list(brokers)
@@ -246,7 +247,7 @@ class RealCluster:
         wait_until(missing, TIMEOUT_S)
 
     def delete_topic(self, topic: str, brokers: Sequence[str] | None = None) -> None:
-        """Delete it on brokers (None: all alive), and from the routes of every name server."""
+        """Delete a topic on brokers (None: all alive), and from the routes of every name server."""
         for broker in self.alive_brokers if brokers is None else brokers:
             name_server = self._known_to(broker)[0]
             self._operate(
@@ -255,16 +256,16 @@ class RealCluster:
         self.delete_route(topic)
 
     def delete_route(self, topic: str, name_servers: Sequence[int] | None = None) -> None:
-        """Let name servers (None: all) forget a topic.
+        """Delete the route of a topic from name servers (None: all).
 
-        A broker tells them again when the topic is made again there; from 5.0 on also by itself within seconds, unless it
-        has `forceRegister=false`.
+        A broker registers it again when the topic is created again there. From 5.0 on it also does so by itself within seconds,
+        unless it has `forceRegister=false`.
         """
         for number in range(len(self.name_servers)) if name_servers is None else name_servers:
             self._operate("delete_route", name_server=self.name_servers[number], topic=topic)
 
     def route(self, topic: str, name_server: str) -> dict[str, int]:
-        """Return how many queues of a topic can be read on each broker, by what one name server says."""
+        """Return the number of read queues of a topic on each broker, according to one name server."""
         try:
             answer: dict[str, int] = self._operate("queues", name_server=name_server, topic=topic)
         except NoAnswerError as error:
@@ -274,7 +275,7 @@ class RealCluster:
         return answer
 
     def wait_for_route(self, topic: str, name_server: int, queues: Mapping[str, int]) -> None:
-        """Wait until a name server says so many queues of a topic on each broker."""
+        """Wait until a name server returns these numbers of queues of a topic, by broker."""
 
         def missing() -> str | None:
             seen = self.route(topic, self.name_servers[name_server])
@@ -283,17 +284,17 @@ class RealCluster:
         wait_until(missing, TIMEOUT_S)
 
     def start_broker(self, broker: Broker) -> None:
-        """Start one more, and wait until every name server that should know it does."""
+        """Start another broker, and wait until each of its name servers lists it."""
         self._planned[broker.name] = broker
         self.broker_addresses[broker.name] = f"127.0.0.1:{self._ports.block(4) + 2}"
         self._start_broker(broker)
         self._wait_for_brokers([broker.name])
 
     def plant_ghost(self, group: Group, client_id: str, broker: str) -> None:
-        """Let one broker alone list a member that no process is: what a dead connection looks like.
+        """Register a member without a process at one broker only, as a dead connection would appear.
 
-        It goes after two minutes without another heartbeat, or when the cluster ends. While it is there the clients get
-        different lists, so their group is never stable.
+        It disappears after two minutes without another heartbeat, or when the cluster ends. Until then the clients receive
+        different member lists, so their group never becomes stable.
         """
         self._operate(
             "heartbeat",
@@ -306,11 +307,11 @@ class RealCluster:
         )
 
     def create_group(self, group: str, *, is_orderly: bool = False) -> None:
-        """Make or change a subscription group on every broker.
+        """Create or change a subscription group on every broker.
 
         Args:
             group: Its name.
-            is_orderly: Whether it consumes in order, which gRPC clients cannot choose by themselves.
+            is_orderly: Whether it consumes in order, which gRPC clients cannot configure themselves.
         """
         for broker in self.alive_brokers:
             self._operate(
@@ -322,9 +323,9 @@ class RealCluster:
             )
 
     def register(self, broker: str, client_id: str, groups: Sequence[str], topics: Sequence[str]) -> None:
-        """Send a heartbeat of a client to one broker, over a connection that is the client's own.
+        """Send a client's heartbeat to one broker, over a connection of its own.
 
-        The broker lists it for two minutes. No process answers for it.
+        The broker lists the client for two minutes. No process answers for it.
         """
         self._operate(
             "register",
@@ -348,14 +349,14 @@ class RealCluster:
     def query_assignments(
         self, broker: str, questions: Sequence[Mapping[str, str]]
     ) -> list[list[tuple[Queue, str] | None] | None]:
-        """Return what a broker answers to QUERY_ASSIGNMENT.
+        """Return a broker's answers to QUERY_ASSIGNMENT.
 
         Args:
-            broker: The one that is asked.
-            questions: `topic`, `group`, `client_id`, `strategy` and `message_model` of each.
+            broker: The broker to query.
+            questions: `topic`, `group`, `client_id`, `strategy` and `message_model` of each request.
 
         Returns:
-            For each question the queues, each with the request mode, or None for an answer without any list.
+            For each request the queues, each with the request mode, or None for an answer without any list.
         """
         answers = self._operate(
             "assignments",
@@ -392,10 +393,10 @@ class RealCluster:
 
         Args:
             group: Its consumer group.
-            topics: What it subscribes to.
-            proxy: Where it connects to.
-            is_simple: Whether it receives and acknowledges by itself; else it is a push consumer.
-            host: The JVM for it; it is started when it is named for the first time.
+            topics: The topics that it subscribes to.
+            proxy: The proxy that it connects to.
+            is_simple: Whether it is a simple consumer, which receives and acknowledges explicitly, instead of a push consumer.
+            host: The JVM that it runs in, which is started at its first use.
         """
         self._member_count += 1
         key = f"{self._member_count}"
@@ -413,21 +414,21 @@ class RealCluster:
         return member
 
     def stop_grpc_consumer(self, member: GrpcMember) -> None:
-        """Stop it in an orderly way."""
+        """Shut a gRPC consumer down cleanly."""
         self._hosts[member.host].tell("stop_consumer", key=member.key)
         self._listed_grpc.pop(member.key, None)
 
     def hold_grpc_consumer(self, member: GrpcMember, *, is_held: bool = True) -> None:
-        """Let it receive messages without acknowledging them, or acknowledge again."""
+        """Make a gRPC consumer receive messages without acknowledging them, or acknowledge them again."""
         self._hosts[member.host].tell("hold", key=member.key, is_held=is_held)
 
     def consumed_by_grpc(self, member: GrpcMember) -> dict[str, int]:
-        """Return how many messages of each topic a gRPC consumer has acknowledged."""
+        """Return the number of messages of each topic that a gRPC consumer has acknowledged."""
         counts: dict[str, int] = self._hosts[member.host].tell("consumed", key=member.key)
         return counts
 
     def unused_port(self) -> int:
-        """Return a port of loopback on which nothing of this cluster listens, nor did when it was asked."""
+        """Return a loopback port on which nothing listened when it was probed, and which this cluster never uses."""
         return self._ports.block(1)
 
     def set_request_mode(
@@ -438,7 +439,7 @@ class RealCluster:
         pop_share_queues: int = 0,
         brokers: Sequence[str] | None = None,
     ) -> None:
-        """Choose `PULL` or `POP` for a group on brokers (None: all); for members that leave rebalancing to the brokers."""
+        """Set `PULL` or `POP` for a group on brokers (None: all); it applies to members that let brokers rebalance."""
         for broker in self.alive_brokers if brokers is None else brokers:
             self._operate(
                 "request_mode",
@@ -451,10 +452,10 @@ class RealCluster:
             )
 
     def send(self, topic: str, count: int) -> None:
-        """Send so many small messages."""
+        """Send a number of small messages."""
         self._operate("send", name_server=self.name_servers[0], topic=topic, count=count)
 
-    def start_consumers(  # noqa: PLR0913  # each is something that a consumer can be configured with
+    def start_consumers(  # noqa: PLR0913  # each is a setting of a consumer
         self,
         group: str,
         topics: Sequence[str] | Mapping[str, str],
@@ -477,25 +478,25 @@ class RealCluster:
         Args:
             group: The consumer group.
             topics: Topics, with their expressions if they are not `*`.
-            client_ids: `clientIP@instanceName`, a consumer for each. One that is there already needs another host.
+            client_ids: `clientIP@instanceName` of each consumer to start. A second one with the same id needs another host.
             strategy: A name, or an entry of `groups` in the ledger's settings file.
-            host: The JVM for them; it is started when it is named for the first time.
-            version: The release of a host that is started, perhaps `OLD_CLIENT`; None for that of the brokers.
-            name_servers: The numbers of the name servers that they may ask; None for all.
-            is_broadcasting: Whether each takes every queue.
+            host: The JVM that they run in, which is started at its first use.
+            version: The release of a host that is started, such as `OLD_CLIENT`; None for that of the brokers.
+            name_servers: The indexes of the name servers that they may query; None for all.
+            is_broadcasting: Whether each consumes every queue.
             is_orderly: Whether they lock their queues.
-            is_rebalanced_by_server: Whether they ask a broker for their queues (from 5.0).
-            consume_from: RocketMQ's `ConsumeFromWhere`: where a queue begins of which no offset is stored.
-            persist_interval_ms: How often they write their offsets; the first time is always after ten seconds.
-            disk: The host on whose disk a host that is started keeps offset files; None for a disk of its own.
-            proxy: Where they connect to in place of the name servers. No broker lists them then, so `wait_until_stable` is not
-                for such a group.
+            is_rebalanced_by_server: Whether they request their queues from a broker (from 5.0).
+            consume_from: RocketMQ's `ConsumeFromWhere`: the position at which a queue without a stored offset starts.
+            persist_interval_ms: How often they write their offsets. They always write them ten seconds after the start first.
+            disk: The host whose disk stores the offset files of a host that is started; None for a disk of its own.
+            proxy: The proxy that they connect to instead of the name servers. No broker lists them then, so do not call
+                `wait_until_stable` for such a group.
 
         Returns:
             The group, with all its members.
 
         Raises:
-            NoAnswerError: A consumer does not start; the message is its own.
+            NoAnswerError: A consumer does not start; the message comes from its JVM.
         """
         running = self.groups.setdefault(group, Group(group))
         numbers = tuple(range(len(self.name_servers)) if name_servers is None else name_servers)
@@ -537,7 +538,7 @@ class RealCluster:
         return running
 
     def stop_consumers(self, group: Group, client_ids: Sequence[str]) -> None:
-        """Stop members in an orderly way; the others get their queues."""
+        """Shut members down cleanly, after which the others take over their queues."""
         for member in [member for member in group.members if member.client_id in client_ids]:
             self._hosts[member.host].tell("stop_consumer", key=member.key)
             group.members.remove(member)
@@ -545,15 +546,18 @@ class RealCluster:
     def wait_until_stable(self, *groups: Group, seconds: float = TIMEOUT_S) -> None:
         """Wait until another rebalance would change nothing.
 
-        That is so when every broker has exactly the members that send heartbeats to it (and the gRPC clients of its own proxy), when every member sees the
-        retry topic on each of those brokers, when all brokers answer alike whom they rebalance, when each queue that is locked
-        by its owner has one (a lock is kept for up to 20 seconds after its queue was given away), and when two rounds of route,
-        heartbeat and rebalance (which are made here and now, beside those that the clients make by themselves) end with the same
-        queues.
+        All of these must be true:
+
+        - Every broker lists exactly the members that send heartbeats to it, and the gRPC clients of its own proxy.
+        - Every member sees the retry topic on each of those brokers.
+        - All brokers give the same answer to each member that they rebalance.
+        - Each queue that its owner must lock has an owner. A lock lasts up to 20 seconds after its queue was reassigned.
+        - Two rounds of route update, heartbeat and rebalance end with the same queues. This method triggers them, in addition
+          to those that the clients run themselves.
 
         Args:
-            groups: Which; none for all.
-            seconds: How long to wait at most.
+            groups: The groups to wait for; all if there are none.
+            seconds: The timeout.
         """
         waited = list(groups or self.groups.values())
         last: dict[str, Any] = {}
@@ -576,7 +580,7 @@ class RealCluster:
         wait_until(missing, seconds)
 
     def owned(self, group: Group) -> list[tuple[Member, frozenset[Queue]]]:
-        """Return what each member has in its own process table, asked of its own process."""
+        """Return the queues in the process queue table of each member, as its own process reports them."""
         seen = self._look(group.members, settle=False)
         return [
             (member, frozenset(Queue(*queue) for queue in seen[member.key]["owned"]))
@@ -584,7 +588,7 @@ class RealCluster:
         ]
 
     def popped(self, group: Group) -> dict[str, list[str]]:
-        """Return the client ids that pop from each broker, in order."""
+        """Return the sorted client ids that pop from each broker."""
         seen = self._look(group.members, settle=False)
         poppers: dict[str, list[str]] = {}
         for member in group.members:
@@ -593,7 +597,7 @@ class RealCluster:
         return {broker: sorted(ids) for broker, ids in sorted(poppers.items())}
 
     def owners(self, group: Group) -> dict[Queue, list[str]]:
-        """Return the client ids that hold each queue, in order; a queue that nobody holds is not in it."""
+        """Return the sorted client ids that own each queue; queues without an owner are missing."""
         holders: dict[Queue, list[str]] = {}
         for member, queues in self.owned(group):
             for queue in queues:
@@ -601,21 +605,21 @@ class RealCluster:
         return {queue: sorted(ids) for queue, ids in sorted(holders.items())}
 
     def running_info(self, member: Member) -> str:
-        """Return a member's `consumerRunningInfo()` as text, asked of its own process."""
+        """Return a member's `consumerRunningInfo()` as text, as its own process reports it."""
         text: str = self._hosts[member.host].tell("running_info", key=member.key)
         return text
 
     def consumed(self, member: Member) -> dict[Queue, Consumed]:
-        """Return what its listener was given of each queue since it was started, asked of its own process."""
+        """Return the offsets that a member's listener has received from each queue since its start, as its process reports them."""
         ranges = self._hosts[member.host].tell("consumed", key=member.key)
         return {Queue(*queue): Consumed(first, last) for *queue, first, last in ranges}
 
     def persist_offsets(self, member: Member) -> None:
-        """Let it write its offsets now, beside the times at which it does so by itself."""
+        """Make a member write its offsets now, in addition to its own schedule."""
         self._hosts[member.host].tell("persist", key=member.key)
 
     def members_known_to(self, broker: str, group: str) -> list[str]:
-        """Return the client ids of a group as a broker gives them to clients: sorted, one a connection."""
+        """Return the client ids of a group as a broker returns them to clients: sorted, one per connection."""
         ids: list[str] = self._operate(
             "members",
             name_server=self._known_to(broker)[0],
@@ -626,11 +630,11 @@ class RealCluster:
 
     @property
     def alive_brokers(self) -> list[str]:
-        """The names of the brokers whose processes run, or are frozen."""
+        """The names of the brokers whose processes run or are frozen."""
         return [broker for broker in self._planned if self._servers[broker].is_alive()]
 
     def kill_broker(self, broker: str) -> None:
-        """End it as a power cut would, and wait until no name server lists it."""
+        """Kill a broker as a power failure would, and wait until no name server lists it."""
         self._servers[broker].kill()
 
         def missing() -> str | None:
@@ -643,7 +647,7 @@ class RealCluster:
 
     @contextmanager
     def frozen(self, *names: str) -> Iterator[None]:
-        """Brokers or hosts that accept connections and answer nothing; inside, only those may be asked that are not."""
+        """Freeze brokers or hosts, so that they accept connections but do not answer. Query only the others inside the context."""
         chosen = [
             self._servers[name] if name in self._servers else self._hosts[name].started for name in names
         ]
@@ -656,21 +660,21 @@ class RealCluster:
                 started.process.send_signal(signal.SIGCONT)
 
     def kill_host(self, host: str) -> None:
-        """End a JVM of consumers as a power cut would; its members are no longer members."""
+        """Kill a JVM of consumers as a power failure would, and remove its members from their groups."""
         self._hosts.pop(host).started.kill()
         for group in self.groups.values():
             group.members[:] = [member for member in group.members if member.host != host]
 
     def fill_disk(self, host: str, file_size_bytes: int) -> None:
-        """Let no file of a host grow past a size: what is written beyond is refused in mid-write, as by a full disk.
+        """Limit the size of a host's files: a write beyond the limit fails part-way, as on a full disk.
 
-        The operating system refuses it (RLIMIT_FSIZE), so this needs no rights and no mount, and cuts at the byte.
+        The operating system enforces it (RLIMIT_FSIZE), so this needs no privileges and no mount, and truncates at that byte.
         """
         _, hard = psutil.Process(self._hosts[host].started.pid).rlimit(psutil.RLIMIT_FSIZE)
         psutil.Process(self._hosts[host].started.pid).rlimit(psutil.RLIMIT_FSIZE, (file_size_bytes, hard))
 
     def mqadmin(self, *words: str, seconds: float = TIMEOUT_S) -> str:
-        """Return what `mqadmin` prints, in a JVM of its own. What it writes into its folder is in `mqadmin` in ours."""
+        """Return the output of `mqadmin`, run in a JVM of its own with the folder `mqadmin` of the cluster as its home."""
         folder = self.directory / "mqadmin"
         folder.mkdir(exist_ok=True)
         if self._account is not None:
@@ -694,16 +698,16 @@ class RealCluster:
         return answer.stdout
 
     def offsets_folder(self, host: str) -> Path:
-        """Return where the broadcasting consumers of a host keep their offset files."""
+        """Return the folder in which the broadcasting consumers of a host store their offset files."""
         return self.directory / host / "offsets"
 
     @property
     def processes(self) -> Processes:
-        """What ends everything that was started for this cluster; for clients of other kinds."""
+        """The processes of this cluster, all of which end with it; tests add clients of other kinds."""
         return self._processes
 
     def process_ids(self) -> dict[str, int]:
-        """Return the process of each server and each host of consumers, by name."""
+        """Return the process id of each server and each host of consumers, by name."""
         hosts = {name: host.started for name, host in self._hosts.items()}
         return {name: started.pid for name, started in {**self._servers, **hosts}.items()}
 
@@ -763,7 +767,7 @@ class RealCluster:
                 "listenPort": self.broker_addresses[broker.name].rpartition(":")[2],
                 "haListenPort": str(int(self.broker_addresses[broker.name].rpartition(":")[2]) + 1),
                 "namesrvAddr": ";".join(self._known_to(broker.name)),
-                # Clients before 5.0 connect to every broker with the topic that others are made from.
+                # Clients before 5.0 connect to every broker that has the topic from which others are created.
                 "autoCreateTopicEnable": "false",
                 "registerNameServerPeriod": "10000",
                 "loadBalancePollNameServerInterval": str(_INTERVAL_MS),
@@ -775,7 +779,7 @@ class RealCluster:
                 "maxIndexNum": "1000",
                 "diskMaxUsedSpaceRatio": "99",
                 "timerWheelEnable": str(broker.can_pop).lower(),
-                # A busy machine is no reason to refuse a message here.
+                # Do not reject messages because the machine is busy.
                 "osPageCacheBusyTimeOutMills": "60000",
                 "waitTimeMillsInSendQueue": "60000",
                 **broker.properties,
@@ -882,7 +886,7 @@ class RealCluster:
         return seen
 
     def _problems(self, group: Group, seen: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what keeps a group from being stable, apart from queues that still move."""
+        """Yield the reasons why a group is not stable, except queues that still move."""
         for broker in self.alive_brokers:
             expected = Counter(
                 member.client_id for member in group.members if broker in seen[member.key]["brokers"]
@@ -922,10 +926,10 @@ def _differences(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> li
 
 @contextmanager
 def _folder_for_stores(directory: Path) -> Iterator[Path]:
-    """Provide a folder whose disk has room for the stores of brokers: in the cluster's folder, or in memory.
+    """Provide a folder for the brokers' stores on a disk with enough space: in the cluster's folder, or in memory.
 
-    A broker refuses messages from a minute after its start if its disk is used more than 90 percent, which no property changes
-    (5.3.3, `DefaultMessageStore.CleanCommitLogService.isSpaceToDelete` and `getDiskSpaceWarningLevelRatio`).
+    From one minute after its start on, a broker rejects messages if its disk is more than 90 percent full. No property
+    changes this (5.3.3, `DefaultMessageStore.CleanCommitLogService.isSpaceToDelete` and `getDiskSpaceWarningLevelRatio`).
 
     Raises:
         SetUpError: Both disks are full.
@@ -948,20 +952,20 @@ def _folder_for_stores(directory: Path) -> Iterator[Path]:
 
 
 class NoAnswerError(AssertionError):
-    """A JVM could not do what it was told; the message is its own."""
+    """A JVM could not execute a command; the message is the JVM's."""
 
 
 class _Host:
-    """A JVM of consumers, told one thing at a time."""
+    """A JVM of consumers that executes one command at a time."""
 
     def __init__(self, started: Started) -> None:
         self.started = started
 
     def tell(self, do: str, **parameters: Any) -> Any:
-        """Tell it, and return its answer.
+        """Send a command, and return its answer.
 
         Raises:
-            NoAnswerError: It could not, or it has ended.
+            NoAnswerError: The command failed, or the JVM has ended.
         """
         pipes = self.started.process
         assert pipes.stdin is not None

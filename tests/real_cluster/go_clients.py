@@ -1,6 +1,6 @@
 """Consumers of the real Go client, built from Go's module registry by a pinned Go toolchain from PyPI.
 
-Belongs here: the toolchain, the build, one process of consumers. Does not belong here: which groups a test starts.
+Belongs here: the toolchain, the build, one process of consumers. Does not belong here: the groups that a test starts.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _IF_THE_NETWORK_FAILED: Final = "If the network failed, run it again."
 
 
 class GoConsumers:
-    """Push consumers in one process of Go; it ends with the test's `processes`.
+    """Push consumers in one Go process, which ends with `processes`.
 
     Args:
-        processes: What ends it.
-        folder: For its output.
-        members: The consumers, as `go/main.go` reads them.
+        processes: The set of processes that it is started in.
+        folder: The folder for its output.
+        members: The consumers, in the format of `go/main.go`.
     """
 
     def __init__(self, processes: Processes, folder: Path, members: Iterable[Mapping[str, Any]]) -> None:
@@ -45,7 +45,7 @@ class GoConsumers:
         assert self._line() == "started"
 
     def consumed(self) -> list[tuple[str, str, str, str, int]]:
-        """Return (group, instance, topic, broker's address, queue id) of what was consumed since the last call."""
+        """Return (group, instance, topic, broker address, queue id) of the messages consumed since the last call."""
         pipe = self._started.process.stdin
         assert pipe is not None
         pipe.write(b"\n")

@@ -1,6 +1,6 @@
 """The Java program in `java`, compiled against each release, and the command that starts its JVM.
 
-Belongs here: class paths, compiling, JVM options. Does not belong here: what the processes are told.
+Belongs here: class paths, compiling, JVM options. Does not belong here: the commands that the processes execute.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERSIONS: Final = ("4.9.7", "5.3.3", "5.5.0")
-"""Releases whose servers are started."""
+"""Releases whose servers can be started."""
 
 OLD_CLIENT: Final = "4.7.1"
-"""A release of which most tests start only clients: the last that divides by MACHINE_ROOM in its first way."""
+"""The last release with the first algorithm of MACHINE_ROOM; most tests start only its clients."""
 
 GRPC_CLIENT: Final = "grpc-client"
-"""The set of jars of the gRPC client library, which has releases of its own."""
+"""The set of jars of the gRPC client library, which has its own releases."""
 
 PINS: Final = Pins(Path(__file__).with_name("jars.txt"))
 """The jars of each release."""
@@ -47,7 +47,7 @@ _LOGBACK: Final = """<configuration>
   <root level="WARN"><appender-ref ref="errors"/></root>
 </configuration>
 """
-# Small and quick to start. RocketMQ reaches into the closed parts of Java 17 that are opened here.
+# Small and quick to start. RocketMQ accesses the internals of Java 17 that are opened here.
 _OPTIONS: Final = (
     "-XX:+UseSerialGC",
     "-Xss512k",
@@ -63,7 +63,7 @@ _OPTIONS: Final = (
 
 
 class JavaProgram:
-    """What it takes to start JVMs of one release.
+    """The class paths and commands for JVMs of one release.
 
     Args:
         version: A release whose jars are pinned, or `GRPC_CLIENT`.
@@ -81,7 +81,7 @@ class JavaProgram:
         self._agent = compiled / "loopback.jar"
         libraries = [compiled, *_libraries(version)]
         self._of_servers = os.pathsep.join(map(str, libraries))
-        # A server's jar brings a log configuration that wins over the tools', and lets them print hundreds of lines.
+        # A server's jar contains a log configuration that overrides that of the tools and prints hundreds of lines.
         self._of_others = os.pathsep.join(
             str(path) for path in libraries if not path.name.startswith(_SERVERS)
         )
@@ -102,14 +102,14 @@ class JavaProgram:
         )
 
     def other(self, main: str, *arguments: str, heap_mib: int, folder: Path, **properties: str) -> list[str]:
-        """Return the command line of a JVM that is no server.
+        """Return the command line of a JVM that is not a server.
 
         Args:
             main: Its main class.
-            arguments: Given to it.
-            heap_mib: The most that its heap may take, and its buffers beside the heap.
-            folder: Its home: RocketMQ keeps logs and offsets below the home of the user.
-            properties: Java's, with `_` for `.`.
+            arguments: Its arguments.
+            heap_mib: The maximum size of its heap, and of its direct buffers.
+            folder: Its home: RocketMQ writes logs and offsets below the user's home.
+            properties: Java system properties, with `_` for `.`.
         """
         return self._words(self._of_others, main, *arguments, heap_mib=heap_mib, folder=folder, **properties)
 
@@ -138,7 +138,7 @@ class JavaProgram:
 
 
 def _libraries(version: str) -> list[Path]:
-    """Return the jars, our JSON reader first, because 5.x brings an older one."""
+    """Return the jars, with our JSON reader first, because 5.x contains an older one."""
     jackson = [
         shipped_by_pyspark(f"jackson-{part}-[0-9]*.jar") for part in ("core", "databind", "annotations")
     ]
@@ -146,9 +146,9 @@ def _libraries(version: str) -> list[Path]:
 
 
 def _compiled(version: str, home: Path) -> Path:
-    """Return the folder of the compiled program and its agent; made again when the program or a jar has changed.
+    """Return the folder of the compiled program and its agent, compiled again if the program or a jar has changed.
 
-    Several processes may ask for it at once; the second waits, and finds it compiled.
+    Concurrent processes wait for the first, and use its result.
     """
     if version == GRPC_CLIENT:
         sources = [*sorted(_GRPC_SOURCES.rglob("*.java")), _AGENT_SOURCE]
@@ -172,7 +172,7 @@ def _compile(version: str, home: Path, sources: Sequence[Path], target: Path) ->
         for source in sources:
             text = source.read_text(encoding="utf-8")
             if version.startswith("4."):
-                # 5.1.0 moved what travels between client and broker into another package.
+                # 5.1.0 moved the classes of the protocol between client and broker into another package.
                 text = text.replace("rocketmq.remoting.protocol.", "rocketmq.common.protocol.")
             adapted.append(Path(scratch) / source.name)
             adapted[-1].write_text(text, encoding="utf-8")

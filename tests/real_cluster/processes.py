@@ -1,6 +1,6 @@
 """Processes that end with the test: started in their own sessions, monitored, and awaited by conditions.
 
-Belongs here: starting and killing, ports, waiting. Does not belong here: anything that knows RocketMQ.
+Belongs here: starting, killing, ports, waiting. Does not belong here: anything specific to RocketMQ.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rebalance_ledger.pipeline.processes import is_alive
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-# Below what Linux hands out to outgoing connections, which could otherwise take a port between probe and start.
+# Below Linux's range for outgoing connections, which could otherwise take a port between probe and start.
 _FIRST_PORT = 20_000
 _LAST_PORT = 32_000
 _LAST_WORDS_COUNT = 15
@@ -29,7 +29,7 @@ _BETWEEN_LOOKS_S = 0.2
 
 
 class Processes:
-    """Everything that one test has started."""
+    """All processes that one test has started."""
 
     def __init__(self) -> None:
         self._watchdog = subprocess.Popen(
@@ -48,14 +48,14 @@ class Processes:
         environment: Mapping[str, str] | None = None,
         user: str | None = None,
     ) -> Started:
-        """Start a program with its output in files in a folder, which is also where it works.
+        """Start a program that runs in a folder and writes its output to files there.
 
         Args:
             words: The program and its arguments.
-            folder: It is made.
-            with_pipes: Whether its input and output are pipes for us; then only its errors go to a file.
-            environment: All of its environment; ours if it is left out.
-            user: Whom it runs as, for a program that will not run as root.
+            folder: The folder, which is created.
+            with_pipes: Whether its input and output are pipes; then only its errors are written to a file.
+            environment: Its complete environment; None for that of this process.
+            user: The user that it runs as, for a program that refuses to run as root.
         """
         folder.mkdir(parents=True, exist_ok=True)
         log = folder / "output.log"
@@ -79,7 +79,7 @@ class Processes:
         return started
 
     def close(self) -> None:
-        """Kill what is left. Nothing of it is wanted any more, so nobody waits for an orderly end."""
+        """Kill the remaining processes, without a clean shutdown because nothing of them is needed."""
         for started in self.started:
             started.kill()
         assert self._watchdog.stdin is not None
@@ -102,17 +102,17 @@ class Started:
         return self.process.poll() is None
 
     def kill(self) -> None:
-        """End it at once, as a power cut would; also if it is frozen or has ended."""
+        """Kill it as a power failure would, even if it is frozen; do nothing if it has ended."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                # What could not be written any more is of no use to a process that is dead.
+                # Unwritten input is irrelevant to a dead process.
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
 
     def listens_on(self, port: int) -> bool:
-        """Return whether it accepts connections on a port of loopback."""
+        """Return whether it accepts connections on a loopback port."""
         assert self.is_alive(), (
             f"process {self.pid} ended with {self.process.returncode}:\n{self.last_words()}"
         )
@@ -125,14 +125,14 @@ class Started:
 
 
 class FreePorts:
-    """Ports that nobody listens on; none is given twice."""
+    """Ports on which nothing listens; none is returned twice."""
 
     def __init__(self) -> None:
-        # Tests that run at the same time begin at different places.
+        # Concurrent test processes start at different ports.
         self._next = _FIRST_PORT + os.getpid() * 97 % (_LAST_PORT - _FIRST_PORT)
 
     def block(self, size: int) -> int:
-        """Return the first of so many free ports in a row."""
+        """Return the first of a number of consecutive free ports."""
         while True:
             first = self._next
             self._next += size
@@ -152,7 +152,7 @@ def _is_free(port: int) -> bool:
 
 
 def descendants(pid: int, word: str = "") -> list[psutil.Process]:
-    """Return the living processes that a process has started, with theirs; only those whose command line has a word, if one is given."""
+    """Return the living descendants of a process, optionally only those whose command line contains a word."""
     return [each for each in psutil.Process(pid).children(recursive=True) if _has(each, word)]
 
 
@@ -164,7 +164,7 @@ def _has(process: psutil.Process, word: str) -> bool:
 
 
 def have_ended(processes: Iterable[psutil.Process]) -> str | None:
-    """Return which of them still run, or None."""
+    """Return a description of the processes that still run, or None."""
     left = [process.pid for process in processes if is_alive(process)]
     return f"processes {left} still run" if left else None
 
@@ -172,12 +172,12 @@ def have_ended(processes: Iterable[psutil.Process]) -> str | None:
 def wait_until(
     condition: Callable[[], str | None], seconds: float, between_looks_s: float = _BETWEEN_LOOKS_S
 ) -> None:
-    """Wait until a condition says nothing.
+    """Wait until a condition returns None.
 
     Args:
-        condition: What is still missing, or None.
-        seconds: How long to wait at most.
-        between_looks_s: So that looking does not slow down what it waits for.
+        condition: Returns a description of what is missing, or None.
+        seconds: The timeout.
+        between_looks_s: The polling interval, long enough not to slow down the awaited process.
     """
     deadline = time.monotonic() + seconds
     while (missing := condition()) is not None:

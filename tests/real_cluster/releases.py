@@ -1,7 +1,7 @@
-"""Which releases of RocketMQ a test is repeated on.
+"""The releases of RocketMQ that a test is repeated on.
 
-Belongs here: the choice, and what marks the repetitions that continuous integration leaves to `make e2e`. Does not belong
-here: which releases can be started at all (`java_program.VERSIONS`).
+Belongs here: the selection, and the mark of the repetitions that continuous integration leaves to `make e2e`. Does not
+belong here: the releases that can be started (`java_program.VERSIONS`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ IN_CI: Final = "5.3.3"
 
 
 def each_release(versions: Sequence[str] = VERSIONS) -> list[ParameterSet]:
-    """Return the releases as parameters; those beside `IN_CI` are marked `every_release`."""
+    """Return the releases as parameters; all except `IN_CI` are marked `every_release`."""
     return [
         pytest.param(version, marks=[] if version == IN_CI else pytest.mark.every_release)
         for version in versions

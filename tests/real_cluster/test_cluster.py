@@ -1,4 +1,4 @@
-"""The clusters that other tests rely on: reachable only on loopback, and without remains after the test."""
+"""The real clusters that other tests use are reachable only on loopback, and leave nothing behind after the test."""
 
 from __future__ import annotations
 

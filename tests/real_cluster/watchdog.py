@@ -1,7 +1,7 @@
-"""Ends the processes of a test whose own process has ended, however it ended: it may have been killed.
+"""Ends the processes of a test whose own process has ended for any reason, including being killed.
 
-It is a process by itself, in a session by itself. Each line of its input names a process to watch: its id and when it
-was created, so that no later process with the same id is meant. When the input ends, what is left of them is killed.
+It runs as a process in its own session. Each line of its input identifies a process to watch by its id and its creation
+time, so that a later process with the same id is not affected. When the input ends, the remaining processes are killed.
 """
 
 from __future__ import annotations
