@@ -1,1 +1,1 @@
-"""Helpers that several test modules use: builders of exports and staged days, real clusters' shapes, fault injection."""
+"""Helpers for several test modules: builders of exports and staged days, shapes of real clusters, fault injection."""

@@ -1,6 +1,6 @@
-"""Airflow's REST API, as a test asks it of a server that it has started.
+"""A client of Airflow's REST API, for servers that tests have started.
 
-Belongs here: asking Airflow and waiting for it. Does not belong here: how it is started.
+Belongs here: requests to Airflow and waiting for results. Does not belong here: starting Airflow.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ DAG_ID = "cluster_ledger"
 DAY_DAG_ID = "queue_ledger"
 CLUSTER = "shop-prod"
 APPROVAL_DAG_ID = "queue_ledger_approval"
-# On two cores that other work shares, a day takes one to two minutes here.
+# On a busy machine with two cores, a day takes one to two minutes.
 _DAY_S = 600
 
 
 class AirflowApi:
-    """Airflow's REST API, asked as the administrator.
+    """Airflow's REST API, called as the administrator.
 
     Args:
         address: Such as `http://127.0.0.1:8080`.
-        password: The administrator's; None where everybody is one.
+        password: The administrator's; None if every user is an administrator.
     """
 
     def __init__(self, address: str, password: str | None) -> None:
@@ -38,7 +38,7 @@ class AirflowApi:
         self._token = ""
 
     def log_in(self, password: str | None) -> int:
-        """Return the HTTP status that a password gets; keep the token if the password is right."""
+        """Return the HTTP status of a login with a password; store the token if the password is correct."""
         method, body = (
             ("GET", None) if password is None else ("POST", {"username": "admin", "password": password})
         )
@@ -47,7 +47,7 @@ class AirflowApi:
         return status
 
     def is_healthy(self) -> str | None:
-        """Return what is still missing until every part is healthy, or None."""
+        """Return a description of the parts that are not healthy, or None."""
         try:
             _, parts = self._send("GET", "/api/v2/monitor/health")
         except OSError as error:
@@ -56,7 +56,7 @@ class AirflowApi:
         return f"not healthy: {unwell}" if unwell else None
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the answer to a call that must succeed; `path` begins after `/api/v2/`."""
+        """Return the answer to a request that must succeed; `path` begins after `/api/v2/`."""
         if not self._token:
             assert self.log_in(self._password) == 201
         status, answer = self._send(method, f"/api/v2/{path}", body)
@@ -64,28 +64,28 @@ class AirflowApi:
         return answer
 
     def unpause(self) -> None:
-        """Let the runs of days start, those of one cluster first: a run of all clusters starts them."""
+        """Unpause the DAGs, that of one cluster first: a run of all clusters triggers its runs."""
         for dag_id in (DAG_ID, DAY_DAG_ID):
             self.ask("PATCH", f"dags/{dag_id}", {"is_paused": False})
 
     def knows_dag(self) -> str | None:
-        """Return what is missing until the DAG processor has brought the DAGs, or None."""
+        """Return a description of what is missing until the DAG processor has loaded the DAGs, or None."""
         known = {dag["dag_id"] for dag in self.ask("GET", "dags")["dags"]}
         return None if {DAG_ID, DAY_DAG_ID, APPROVAL_DAG_ID} <= known else f"the DAGs are {known}"
 
     def trigger(self, day: str, cluster: str = CLUSTER, *, force: bool = False) -> str:
-        """Start a run of a cluster and day, as the form does; return its id."""
+        """Trigger a run of a cluster and day, as the form does; return its id."""
         conf = {"cluster": cluster, "ds": day, "force": force}
         run = self.ask("POST", f"dags/{DAG_ID}/dagRuns", {"logical_date": None, "conf": conf})
         run_id: str = run["dag_run_id"]
         return run_id
 
     def give_up(self, run_id: str) -> None:
-        """Mark a run as failed, which ends what it runs."""
+        """Mark a run as failed, which ends its tasks."""
         self.ask("PATCH", f"dags/{DAG_ID}/dagRuns/{quote(run_id, safe='')}", {"state": "failed"})
 
     def announce_export(self, cluster: str, day: str) -> None:
-        """Emit the event of a landed export, as an external collector does."""
+        """Emit the asset event of an uploaded export, as an external collector does."""
         key = f"{cluster}|{day}"
         self.ask(
             "POST", "assets/events", {"asset_id": self._asset_id("ledger://exports"), "partition_key": key}
@@ -108,7 +108,7 @@ class AirflowApi:
         return found
 
     def backfill(self, first: str, last: str) -> None:
-        """Begin to run some days, one after the other."""
+        """Start a backfill that runs some days sequentially."""
         dates = {"from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z"}
         self.ask("POST", "backfills", {"dag_id": DAY_DAG_ID, "max_active_runs": 1, **dates})
 
@@ -124,7 +124,7 @@ class AirflowApi:
         return run_id
 
     def required_action(self, run_id: str) -> dict[str, Any]:
-        """Wait until a run of the approval DAG asks a person; return subject, body and parameters of the question."""
+        """Wait until a run of the approval DAG requires an action; return its subject, body and parameters."""
         path = f"dags/{APPROVAL_DAG_ID}/dagRuns/{quote(run_id, safe='')}/hitlDetails"
 
         def missing() -> str | None:
@@ -137,10 +137,11 @@ class AirflowApi:
         return dict(detail)
 
     def decide(self, run_id: str, option: str, **parameters: str) -> None:
-        """Answer the question of a run of the approval DAG, wait until the task has the answer, and answer again if it asks again.
+        """Respond to the required action of a run of the approval DAG, wait for the task, and respond again if it asks again.
 
-        An answer that comes at once can be lost: Airflow's scheduler may read the exit of the process that asked after it has queued the
-        one that goes on with the answer. It takes that exit for an end of the task in a wrong state, and the next try asks again.
+        An immediate response can be lost. Airflow's scheduler may process the exit of the process that created the action after it
+        has queued the process that handles the response. It then treats the exit as an end of the task in a wrong state, and the
+        next try creates the action again.
         """
         path = f"dags/{APPROVAL_DAG_ID}/dagRuns/{quote(run_id, safe='')}"
         answered_try = 0
@@ -166,7 +167,7 @@ class AirflowApi:
         return {run["dag_run_id"]: run["state"] for run in self.runs(dag_id)}
 
     def wait_for(self, run_ids: Sequence[str], day_s: float = _DAY_S, dag_id: str = DAG_ID) -> list[str]:
-        """Wait until these runs have ended, each in so many seconds at most, and say how."""
+        """Wait until these runs have ended, with a timeout for each, and return their states."""
 
         def running() -> str | None:
             states = self.states(dag_id)
@@ -187,11 +188,11 @@ class AirflowApi:
         return next(task for task in self.tasks(run_id) if task["task_id"] == task_id)
 
     def log(self, task: dict[str, Any], try_number: int = 1) -> str:
-        """Return what a try of a task instance wrote, a Spark driver's own output included."""
+        """Return the log of a try of a task instance, including the output of a Spark driver."""
         return "\n".join(self._log_events(task, try_number))
 
     def last_shown(self, task: dict[str, Any]) -> str:
-        """Return the last message in the log of a task instance; the page does not show the markers of groups."""
+        """Return the last message in the log of a task instance; the page does not show group markers."""
         return next(event for event in reversed(self._log_events(task, 1)) if not event.startswith("::"))
 
     def _log_events(self, task: dict[str, Any], try_number: int) -> list[str]:
@@ -200,17 +201,17 @@ class AirflowApi:
         return [str(entry.get("event")) for entry in answer["content"]]
 
     def why_failed(self, run_id: str) -> str:
-        """Return what the failed tasks of a run wrote."""
+        """Return the logs of the failed tasks of a run."""
         failed = [task for task in self.tasks(run_id) if task["state"] == "failed"]
         return "\n".join(f"{task['task_id']}:\n{self.log(task, task['try_number'])}" for task in failed)
 
     def buttons(self, run_id: str, task_id: str) -> dict[str, str]:
-        """Return the addresses behind the buttons of a task, by their labels."""
+        """Return the addresses of a task's buttons by label."""
         links: dict[str, str] = self.ask("GET", f"{_tasks_of(run_id)}/{task_id}/links")["extra_links"]
         return links
 
     def page(self, address: str) -> str:
-        """Return the page at an address on the same server, asked for as a browser does that has logged in."""
+        """Return the page at an address on the same server, requested as by a logged-in browser."""
         assert address.startswith("/"), address
         request = Request(f"{self._address}{address}", headers={"Cookie": f"_token={self._token}"})  # noqa: S310  # http on loopback
         with build_opener(ProxyHandler({})).open(request, timeout=60) as response:

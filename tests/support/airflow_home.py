@@ -1,4 +1,4 @@
-"""An Airflow with a home of its own, which no other test run sees."""
+"""An isolated Airflow home, which other test runs do not share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DAGS = Path(__file__).resolve().parents[2] / "dags"
 
 
 def airflow_home(folder: Path) -> dict[str, str]:
-    """Make the home and the database of an Airflow in a folder; return the environment of its processes."""
+    """Create Airflow's home and database in a folder; return the environment for its processes."""
     environment = {
         **os.environ,
         "AIRFLOW_HOME": str(folder),

@@ -1,4 +1,4 @@
-"""A program of the tests that takes seconds to start, and is therefore asked more than once."""
+"""A test program that takes seconds to start, and therefore answers several requests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class AnsweringProcess:
-    """A Python program that reads questions from its standard input and writes answers to a pipe, each a line of JSON.
+    """A Python program that reads requests from standard input and writes answers to a pipe, as lines of JSON.
 
     Attributes:
-        output: File with both streams of the program.
+        output: The file with stdout and stderr of the program.
     """
 
     def __init__(
         self, program: Path, *arguments: str | Path, environment: Mapping[str, str], output: Path
     ) -> None:
-        """Start it. The descriptor of the pipe follows its arguments."""
+        """Start the program, with the pipe's descriptor as its last argument."""
         self.output = output
         answers, of_program = os.pipe()
         with output.open("w") as stream:
@@ -40,7 +40,7 @@ class AnsweringProcess:
         self._answers = os.fdopen(answers)
 
     def ask(self, question: object) -> Any:
-        """Return the answer to a question."""
+        """Return the answer to a request."""
         assert self._process.stdin
         self._process.stdin.write(f"{json.dumps(question)}\n")
         self._process.stdin.flush()
@@ -49,7 +49,7 @@ class AnsweringProcess:
         return json.loads(answer)
 
     def close(self) -> None:
-        """End it."""
+        """End the program."""
         assert self._process.stdin
         self._process.stdin.close()
         assert self._process.wait() == 0, self.output.read_text()[-3000:]

@@ -1,6 +1,6 @@
-"""Serves Airflow's API server application on loopback and asks it for pages of the plugin: a line of JSON with answers for a line with requests.
+"""Serves Airflow's API server application on loopback and requests pages of the plugin: one line of JSON with answers for each line with requests.
 
-Run by served_pages.py in a process of its own, with the environment of an Airflow.
+Run by served_pages.py in a separate process with the environment of an Airflow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow.api_fastapi.app import create_app
 
 
 def ask(port: int, path: str, headers: dict[str, str], body: str | None = None) -> dict[str, Any]:
-    """Return status, headers and text of one answer; the path is sent as it is."""
+    """Return status, headers and text of one response; the path is sent unchanged."""
     connection = HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET" if body is None else "POST", path, body, headers)
@@ -30,7 +30,7 @@ def ask(port: int, path: str, headers: dict[str, str], body: str | None = None) 
 
 
 def _answers(port: int, question: dict[str, Any]) -> list[dict[str, Any]]:
-    """Ask all requests of a question; the server's environment has its variables for that long."""
+    """Send a question's requests, with its variables in the server's environment for their duration."""
     before = dict(os.environ)
     os.environ.update(question["variables"])
     try:
@@ -51,7 +51,7 @@ class _Server(uvicorn.Server):
     """A server that, once it is ready, sends itself the requests from its standard input, and ends with that input."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and ask from a thread."""
+        """Start, and send the requests from a thread."""
         await super().startup(sockets)
         assert sockets
         Thread(target=self._ask_all, args=(sockets[0].getsockname()[1],)).start()

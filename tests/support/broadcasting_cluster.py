@@ -1,6 +1,6 @@
-"""An export of broadcasting clients in every state that the sample does not have: one group for each, two days one after the other.
+"""An export of broadcasting clients in every state that the sample does not contain: one group for each, on two consecutive days.
 
-Every group reads one queue of a topic of its own name, with the messages 10 to 99, on host 10.0.0.1.
+Each group reads one queue of a topic with the group's name, with messages 10 to 99, on host 10.0.0.1.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ CUT = b'{"offsetTable":{{"bro'
 ZEROS = bytes(600)
 JAVA_LONG_MAX = 2**63 - 1
 QUEUE_COUNTS = {"past_64_bits": 2}
-"""Queues of those topics that do not have one."""
+"""Queue counts of the topics that do not have exactly one queue."""
 NESTED = b'{"a":' * 1_000_000
-"""Whether a client reads it depends on its stack."""
+"""JSON whose depth some clients can parse and others cannot, depending on their stack size."""
 EARLIER = DS - timedelta(days=1)
 
 
 def table(topic: str, offset: int, *queue_ids: int) -> bytes:
-    """Return a file with queues, or with queue 0, that all have the offset."""
+    """Return a file with the same offset for these queues, or for queue 0."""
     queues = (
         f'{{"brokerName":"broker-a","queueId":{queue_id},"topic":"{topic}"}}:{offset}'
         for queue_id in queue_ids or (0,)
@@ -47,7 +47,7 @@ class Hosts(ExportBuilder):
     def file(
         self, group: str, content: bytes, name: str = "offsets.json", *, client: str = CLIENT, age_s: int = 2
     ) -> None:
-        """Add a file, written so many seconds before its capture at noon."""
+        """Add a file, written this many seconds before its capture at noon."""
         path = f"offset_files/{HOST}/{client}/{group}/{name}"
         self.files[path] = content
         written = self._captured_at() - timedelta(seconds=age_s)
@@ -102,7 +102,7 @@ class Hosts(ExportBuilder):
         self.answer("broker_topic_stats", f'{{"offsetTable":{{{queues}}}}}', broker="broker-a", topic=topic)
 
     def remembers(self, group: str, offset: int) -> None:
-        """Let the group's client say that it has this offset of the queue in memory."""
+        """Add the client's answer that it has this offset of the queue in memory."""
         queue = f'{{"topic":"{group}","brokerName":"broker-a","queueId":0}}'
         text = f'{{"consumerTable":{{"{CLIENT}":{{{queue}:{offset}}}}},"messageQueueTable":{{}}}}'
         self.answer("consumer_status", text, broker="broker-a", group=group, client_id=CLIENT, topic=group)
@@ -193,7 +193,7 @@ def day() -> Hosts:
 
 
 def write_exports(exports: Path) -> list[tuple[str, date]]:
-    """Write both exports; of the earlier day there is nothing but the export."""
+    """Write both exports; the earlier day has nothing but its export."""
     earlier_day().seal(exports)
     day().seal(exports)
     return [(CLUSTER, DS)]

@@ -1,4 +1,4 @@
-"""Runs the command line `ledger` inside the tests' own process: a new one would import everything again."""
+"""Runs the `ledger` command line in the test process, because a new process would import everything again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rebalance_ledger.cli.app import main
 
 
 def ledger(*words: str) -> int:
-    """Run a command, and return its exit code. Its output is for pytest's `capsys`."""
+    """Run a command, and return its exit code. pytest's `capsys` captures its output."""
     with patch.object(sys, "argv", ["ledger", *words]):
         try:
             main()

@@ -1,4 +1,4 @@
-"""Computes days in the shared Spark session, and reads what was staged and published without one."""
+"""Computes days in the shared Spark session, and reads staged and published data without Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 
 def compute(spark: SparkSession, day: Day) -> None:
-    """Run the stages `verify` and `build`; the session stays open, which `steps.build` would close."""
+    """Run the stages `verify` and `build` without closing the session, which `steps.build` would close."""
     from spark_jobs.build import build
 
     steps.verify(day)
@@ -49,7 +49,7 @@ def compute(spark: SparkSession, day: Day) -> None:
 
 
 def compute_and_publish(spark: SparkSession, *days: Day) -> None:
-    """Run days of one warehouse and settings through all stages, in order, computed side by side."""
+    """Run days of one warehouse and settings through all stages, in order, computed in parallel."""
     from spark_jobs.side_by_side import SideBySide
 
     with closing(SideBySide(spark, days[0].exports, days[0].warehouse)) as builder:
@@ -74,12 +74,12 @@ def staged_rows(stage: StagingArea, table: str) -> list[Row]:
 
 
 def newest(day: Day) -> StagingArea:
-    """Return the day's newest whole stage."""
+    """Return the day's newest complete stage."""
     return newest_stage(day.warehouse, day.cluster, day.ds)
 
 
 def copy_stage(day: Day, place: Path) -> Day:
-    """Copy the staged day into a warehouse of its own, for a test that spoils or publishes it."""
+    """Copy the staged day into its own warehouse, for a test that corrupts or publishes it."""
     copied = Day(day.cluster, day.ds, day.exports, Warehouse.at(str(place)), day.settings_file)
     shutil.copytree(
         day.warehouse.attempts(day.cluster, day.ds), copied.warehouse.attempts(day.cluster, day.ds)
@@ -88,13 +88,13 @@ def copy_stage(day: Day, place: Path) -> Day:
 
 
 def asked(warehouse: Warehouse, sql: str) -> list[tuple[Any, ...]]:
-    """Return what `ledger sql` would answer."""
+    """Return the rows that `ledger sql` would return."""
     with query(warehouse.root, sql) as result:
         return [tuple(row) for row in result.rows]
 
 
 def published_state(warehouse: Warehouse) -> dict[str, tuple[int, tuple[str, ...]]]:
-    """Return, for each published table, its Delta version and data files; if they are equal before and after, nothing was touched."""
+    """Return the Delta version and data files of each published table; equal results before and after mean that nothing changed."""
     state = {}
     for table in ALL_TABLES:
         place = warehouse.published(table)

@@ -1,4 +1,4 @@
-"""A program of a Debian package that needs nothing but itself, unpacked and not installed: no service is started."""
+"""A self-contained program of a Debian package, unpacked but not installed: no service is started."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def debian_program(package: str, program: str, folder: Path) -> Path:
-    """Return a program: that of the PATH, or that of the package, unpacked below a folder.
+    """Return the path of a program on the PATH, or from the package, unpacked below a folder.
 
     Args:
-        package: Name of the package.
-        program: Name of the program in the package's `usr/bin`.
-        folder: A folder of the test, for all programs of the package.
+        package: The name of the package.
+        program: The name of the program in the package's `usr/bin`.
+        folder: A folder of the test for all programs of the package.
     """
     installed = shutil.which(program)
     if installed is not None:

@@ -1,7 +1,7 @@
-"""Fresh cases in the form of the golden files, with the inputs that break a reimplementation.
+"""Generates cases in the format of the golden files, with inputs that break a reimplementation.
 
-Belongs here: drawing inputs. Every case has a generator of its own, seeded by run, family and number, so that one case
-can be drawn again alone. Does not belong here: what the answer should be.
+Belongs here: random inputs. Every case has its own generator, seeded by run, family and number, so that a single case can
+be generated again. Does not belong here: expected results.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
-# Characters that sort, split, trim, escape or encode otherwise than they look: supplementary ones sort below U+E000,
-# lone surrogates have no UTF-8, Java trims some spaces and not others.
+# Characters that sort, split, trim, escape or encode differently than they look: supplementary characters sort below
+# U+E000, lone surrogates have no UTF-8 encoding, and Java trims only some spaces.
 ODD = [
     *"aZz09-@#%{\\\"'./:;| \t\x01\x1f\x7f",
     *"\u0085\u00a0\u00df\u00e9\u0130\u03a9\u180e\u2003\u2007\u200b\u2028\u202f\u3000\u4e2d\u6587",
@@ -40,7 +40,7 @@ BLANK = [
     "\u202f",
     "\u3000",
 ]
-# Their hash codes collide, are 0, or are the smallest of all.
+# Their hash codes collide, are 0, or are the minimum.
 HASHING = ["Aa", "BB", "AaAa", "BBBB", "AaBB", "polygenelubricants", "", "\0", "null", "DESIGNING WORKHOUSES"]
 BROKERS = ["broker-a", "broker-b", "broker-10", "broker-2", "Broker-a", "broker-1", "Z", "null"]
 IN_ROOMS = [
@@ -69,7 +69,7 @@ def rebalance(seed: int, count: int) -> Iterator[dict[str, Any]]:
 
 
 def queues_from_route(seed: int, count: int) -> Iterator[dict[str, Any]]:
-    """`MQClientInstance`'s readings of a route."""
+    """Draw routes for `MQClientInstance`, which reads queues from them."""
     return _drawn(seed, count, "queues_from_route", _route_case)
 
 
@@ -84,7 +84,7 @@ def pop(seed: int, count: int) -> Iterator[dict[str, Any]]:
 
 
 def hashes(seed: int, count: int) -> Iterator[dict[str, Any]]:
-    """Draw strings and queues: hashes, order, text, splitting; many values a case."""
+    """Draw strings and queues for hashes, order, text and splitting; a case contains many values."""
     return _drawn(seed, count, "hash", _primitives)
 
 
@@ -93,8 +93,8 @@ def _drawn(
 ) -> Iterator[dict[str, Any]]:
     for number in range(count):
         name = f"{family}-{seed}-{number}"
-        # Over JSON and back two neighbouring surrogates become the one character that they are to Java.
-        yield json.loads(json.dumps({"id": name, **case(random.Random(name))}))  # noqa: S311  to be repeatable
+        # A round trip through JSON joins two adjacent surrogates into the one character that they are in Java.
+        yield json.loads(json.dumps({"id": name, **case(random.Random(name))}))  # noqa: S311  repeatable
 
 
 def _odd_text(draw: random.Random, most: int = 4) -> str:
@@ -142,7 +142,7 @@ def _client_ids(draw: random.Random, *, missing: bool = True) -> list[str] | Non
 
 
 def _as_passed(draw: random.Random, ids: list[str] | None) -> list[str] | None:
-    """Return the ids mostly sorted, as the client passes them; a strategy itself must not depend on the order."""
+    """Return the ids mostly sorted, as the client passes them; a strategy itself must not depend on their order."""
     if ids is None:
         return None
     return sorted(ids, key=_java_order) if _often(draw, 0.7) else draw.sample(ids, len(ids))
@@ -291,7 +291,7 @@ def _nearby(draw: random.Random, queues: list[list[Any]], ids: list[str], nested
     inner = "MACHINE_ROOM_NEARBY" if nested < 1 and _often(draw, 0.04) else draw.choice(inners)
     rooms: list[Any] = draw.sample(ROOMS, draw.randint(1, 4))
     if _often(draw, 0.85):
-        # Mostly every queue and client has a room, or nothing but the error would be compared.
+        # Usually give every queue and client a room, because otherwise only errors would be compared.
         rooms = [room for room in rooms if room] or ["room1"]
     else:
         rooms += [None, "", {"throw": "no such room"}]
@@ -303,7 +303,7 @@ def _nearby(draw: random.Random, queues: list[list[Any]], ids: list[str], nested
     broker_room = {queue[1]: draw.choice(rooms) for queue in queues if queue[1] is not None}
     params["broker_room"] = None if _often(draw, 0.02) else broker_room
     if _often(draw, 0.3):
-        # Rooms without consumers, and consumers without queues.
+        # Create rooms without consumers, and consumers without queues.
         rooms = [draw.choice(rooms)]
     params["cid_room"] = {client_id: draw.choice(rooms) for client_id in [*ids, STRANGER]}
     return params
@@ -320,7 +320,7 @@ def _round(draw: random.Random) -> dict[str, Any]:
         ["AVG", "AVG_BY_CIRCLE", "CONFIG", "MACHINE_ROOM", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY"]
     )
     params = _params(draw, strategy, queues or [], ids or [])
-    # A strategy that cannot be made never sees a round.
+    # A strategy that cannot be constructed never reaches a round.
     if strategy == "CONSISTENT_HASH" and params is not None and (params["virtual_nodes"] or 0) < 0:
         params["virtual_nodes"] = 5
     if strategy == "MACHINE_ROOM_NEARBY" and params is not None:
@@ -366,7 +366,7 @@ def _route_case(draw: random.Random) -> dict[str, Any]:
         if _often(draw, 0.03):
             route[listed] = None
     if _often(draw, 0.3):
-        # Up to 14 brokers: more than 12 make Java's hash map grow.
+        # Up to 14 brokers, because more than 12 make Java's hash map grow.
         serving = list(dict.fromkeys(_broker(draw) for _ in range(draw.choice([0, 1, 2, 3, 5, 14]))))
         scopes: list[str | None] = draw.choice(
             [
@@ -420,7 +420,7 @@ def _order_conf(draw: random.Random, brokers: list[str]) -> str:
     counts += ["\u0663", "\uff12", "\U0001d7da", "1_0", "0x2", "--1", "+", "\u0e53"]
     items = []
     for _ in range(draw.randint(0, 4)):
-        # Mostly good counts, or all that is compared is an error.
+        # Usually draw valid counts, because otherwise only errors would be compared.
         count = draw.choice(counts[:5] if _often(draw, 0.85) else counts)
         broker = draw.choice([*brokers, "unknown", ""])
         items.append(draw.choice([f"{broker}:{count}"] * 12 + [broker, "", ":", f":{count}"]))
@@ -543,7 +543,7 @@ def _any_queue(draw: random.Random, *, nulls: bool = False) -> list[Any]:
 
 
 def _alike(draw: random.Random, one: Callable[[random.Random], Any]) -> list[Any]:
-    """Draw a pair that differs at its end, or not at all, as often as everywhere."""
+    """Draw a pair of independent values or, often, a pair with a common prefix, which can be equal."""
     first, second = one(draw), one(draw)
     if _often(draw, 0.4):
         same = draw.randint(0, len(first))

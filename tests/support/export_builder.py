@@ -1,4 +1,4 @@
-"""Builds small exports: what brokers, name servers and clients say, a line of Python for a line of the export."""
+"""Builds small exports from the answers of brokers, name servers and clients, one Python line per export line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DS = date(2026, 11, 16)
 NAMESERVERS = ("ns-1:9876", "ns-2:9876")
 JAVA_5_3_3 = 479
-"""The ordinal by which a Java client 5.3.3 reports its version."""
+"""The version ordinal that a Java client 5.3.3 reports."""
 
 _PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 CLASSES = {
@@ -35,7 +35,7 @@ Queue = tuple[str, str, int]
 
 
 class ExportBuilder:
-    """The lines of an export in the making; `seal` writes them."""
+    """The lines of an unfinished export; `seal` writes them."""
 
     def __init__(self, cluster: str = "shop-test", ds: date = DS) -> None:
         self.cluster = cluster
@@ -46,16 +46,16 @@ class ExportBuilder:
         self.answer("nameserver_topic_list", {"topicList": []}, nameserver=NAMESERVERS[0])
 
     def answer(self, kind: str, payload: object, **asked: str) -> int:
-        """Add a source that answered, with this text or value; return the line's number in its file."""
+        """Add a source's answer with this text or value; return the line's number in its file."""
         text = payload if isinstance(payload, str) else json.dumps(payload)
         return self._add(kind, asked, payload=text)
 
     def failure(self, kind: str, message: str, *, error_type: str = "MQBrokerException", **asked: str) -> int:
-        """Add a source that failed; return the line's number in its file."""
+        """Add a source's failure; return the line's number in its file."""
         return self._add(kind, asked, error={"type": error_type, "message": message})
 
     def repeat_last(self, kind: str) -> None:
-        """Repeat the last line of the kind, as a collector that asks twice writes it."""
+        """Repeat the last line of a kind, as a collector that queries twice writes it."""
         self._lines[kind].append(self._lines[kind][-1])
 
     def route(
@@ -66,7 +66,7 @@ class ExportBuilder:
         perm: int = 6,
         order: str | None = None,
     ) -> int:
-        """Add what name servers (by default all) tell of a topic: its brokers' queues, or no route; return the last line's number."""
+        """Add the route of a topic from name servers (by default all): queues by broker, or no route; return the last line's number."""
         line_number = 0
         for nameserver in nameservers or NAMESERVERS:
             if queues is None:
@@ -97,9 +97,10 @@ class ExportBuilder:
         others: Mapping[str, tuple[str, int]] | None = None,
         **asked: str,
     ) -> int:
-        """Add what one broker tells of a group: a connection for each id, and the group's subscriptions; return the line's number.
+        """Add one broker's answer about a group: a connection for each id, and the subscriptions; return the line's number.
 
-        `others` are ids with a language and a version ordinal of their own; `asked` may name another address of the broker, or another instant.
+        `others` are ids with their own language and version ordinal. `asked` can set another address of the broker, or another
+        time.
         """
         own = others or {}
         payload = {
@@ -119,12 +120,12 @@ class ExportBuilder:
         return self.answer("consumer_connection", payload, broker=broker, group=group, **asked)
 
     def no_members(self, broker: str, group: str) -> None:
-        """Let a broker answer that nobody of the group is connected."""
+        """Add a broker's answer that the group has no connected members."""
         message = f"CODE: 206  DESC: Not found the consumer group consumer connection info of {group}"
         self.failure("consumer_connection", message, broker=broker, group=group)
 
     def progress(self, broker: str, group: str, *queues: Queue) -> None:
-        """Add what a broker tells of a group's offsets: the group has read 10 of 12 messages of each queue."""
+        """Add a broker's answer about a group's offsets: the group has consumed 10 of 12 messages in each queue."""
         table = {
             json.dumps({"topic": topic, "brokerName": name, "queueId": queue_id}): json.dumps(
                 {"brokerOffset": 12, "consumerOffset": 10, "lastTimestamp": 1794794077843}
@@ -136,7 +137,7 @@ class ExportBuilder:
     def offsets(
         self, broker: str, group: str, topic: str, *queues: tuple[int, int, int], last_ms: int = 1794794077843
     ) -> None:
-        """Add what a broker tells of a group's offsets in a topic: of each queue from 0 max, committed and handed out."""
+        """Add a broker's offsets of a group in a topic: for each queue from 0 the maximum, committed and handed-out offset."""
         table = {
             json.dumps({"topic": topic, "brokerName": broker, "queueId": queue_id}): json.dumps(
                 {
@@ -158,7 +159,7 @@ class ExportBuilder:
     def proxy_members(
         self, proxy: str, group: str, client_ids: Iterable[str], topics: Iterable[str], **payload: object
     ) -> None:
-        """Add what a proxy tells of a group, in the shape in which a broker does."""
+        """Add a proxy's answer about a group, in the format of a broker's."""
         answer = {
             "connectionSet": [
                 {
@@ -176,12 +177,12 @@ class ExportBuilder:
         self.answer("proxy_consumer_connection", answer | payload, proxy=proxy, group=group)
 
     def no_members_at_proxy(self, proxy: str, group: str) -> None:
-        """Let a proxy answer that nobody of the group is connected."""
+        """Add a proxy's answer that the group has no connected members."""
         message = f"CODE: 206  DESC: the consumer group[{group}] not online"
         self.failure("proxy_consumer_connection", message, proxy=proxy, group=group)
 
     def topic_offsets(self, broker: str, *queues: Queue, stored_s_ago: int, max_offset: int = 5) -> None:
-        """Add what a broker tells of a topic's queues on it: messages 0 to `max_offset`, the newest stored some time ago."""
+        """Add a broker's offsets of a topic's queues: messages 0 to `max_offset`, the newest stored this many seconds ago."""
         stored = int((self._captured_at() - timedelta(seconds=stored_s_ago)).timestamp() * 1000)
         ends = {"minOffset": 0, "maxOffset": max_offset, "lastUpdateTimestamp": stored}
         table = ",".join(
@@ -190,7 +191,7 @@ class ExportBuilder:
         )
         self.answer("broker_topic_stats", f'{{"offsetTable":{{{table}}}}}', broker=broker, topic=queues[0][0])
 
-    def client(  # noqa: PLR0913 - a client tells as many things of itself
+    def client(  # noqa: PLR0913 - one argument for each part of a client's answer
         self,
         group: str,
         client_id: str,
@@ -209,10 +210,11 @@ class ExportBuilder:
         asks_broker: bool = False,
         is_orderly: bool = False,
     ) -> None:
-        """Add what a client tells of itself; `strategy` is RocketMQ's name or a class, None for a client that reports none.
+        """Add a client's answer; `strategy` is RocketMQ's name or a class, None for a client that reports none.
 
-        It was started `age_s` seconds before it was asked. With a `process` it is that process that was asked. `properties` are
-        added to those that every client has. It pulled just now, and consumed `consumed_s_ago` seconds before.
+        It was started `age_s` seconds before the query. `process` identifies the process that answered. `properties` are added to
+        those that every client has. Its last pull is at the time of the query, and its last consumption `consumed_s_ago` seconds
+        earlier.
         """
 
         def queue_entries(queues: Iterable[Queue], **process_queue: object) -> list[str]:
@@ -260,12 +262,12 @@ class ExportBuilder:
             self.answer("process_assignment", text, process=process, **asked)
 
     def popped(self, broker: str, topic: str, group: str) -> None:
-        """Set a broker to serve the group's topic by POP."""
+        """Add a broker's entry that it serves the group's topic by POP."""
         mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": -1}
         self._add_modes(broker, {topic: {group: mode}})
 
     def request_modes(self, broker: str, modes: Mapping[str, tuple[str, int]]) -> None:
-        """Add a broker's entries for groups, each of the topic of the group's name: mode and popShareQueueNum."""
+        """Add a broker's entries for groups, each for the topic with the group's name: mode and popShareQueueNum."""
         table = {
             name: {
                 name: {
@@ -280,13 +282,13 @@ class ExportBuilder:
         self._add_modes(broker, table)
 
     def order_locks(self, broker: str, group: str, topic: str, *queues: Mapping[str, object] | None) -> None:
-        """Add what a broker has handed out of the queues of a FIFO group's topic, as `OrderInfo`; None for a queue without."""
+        """Add the `OrderInfo` that a broker has for each queue of a FIFO group's topic; None for a queue without one."""
         table = {str(queue_id): info for queue_id, info in enumerate(queues) if info is not None}
         entry = {json.dumps(f"{topic}@{group}"): json.dumps(table)}
         self._add_entries("consumer_order_info", "table", entry, broker=broker)
 
     def broker_settings(self, broker: str, **settings: object) -> None:
-        """Add a broker's settings, as it tells them."""
+        """Add a broker's settings, as it reports them."""
         lines = [f"{name}={value}" for name, value in {"brokerName": broker, **settings}.items()]
         self.answer("broker_config", "\n".join(lines), broker=broker)
 
@@ -315,7 +317,7 @@ class ExportBuilder:
         strategy: str = "AVG",
         message_model: str = "CLUSTERING",
     ) -> None:
-        """Add a healthy group: every broker tells the same members, and every member answers."""
+        """Add a healthy group: every broker lists the same members, and every member answers."""
         topics, client_ids = list(topics), list(client_ids)
         for broker in brokers:
             self.members(broker, group, client_ids, topics, message_model)
@@ -329,7 +331,7 @@ class ExportBuilder:
         return directory
 
     def write(self, exports: Path) -> Path:
-        """Write the lines as a collector leaves them, without a manifest."""
+        """Write the lines without a manifest, as a collector does before it seals the export."""
         directory = export_directory(exports, self.cluster, self.ds)
         directory.mkdir(parents=True)
         for kind, lines in self._lines.items():
@@ -343,7 +345,7 @@ class ExportBuilder:
         self._add_entries("broker_message_request_mode", "messageRequestModeMap", table, broker=broker)
 
     def _add_entries(self, kind: str, name: str, entries: Mapping[str, str], **asked: str) -> None:
-        """Add to the table with which a source answers, which is one line of the export however often it is added to."""
+        """Add entries to a source's table, which stays one line of the export."""
         key = (kind, json.dumps(asked))
         index, table = self._tables.setdefault(key, (len(self._lines[kind]), {}))
         table.update(entries)

@@ -2,7 +2,8 @@
 
     python tests/support/fault_injection.py '{"call": "rebalance_ledger.warehouse.commits:replace_day", "nth": 3, "moment": "before", "deed": "kill"}' run --cluster=…
 
-A program of its own, because what it strikes is its own process: the real stages run, and only the moment is chosen.
+A separate program, because the fault kills or stops its own process. The stages are the real ones; only the point of the
+fault is chosen.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ if TYPE_CHECKING:
 if __name__ == "__main__":
     sys.path[0] = str(
         Path(__file__).resolve().parents[2]
-    )  # Run by its path, it would only see its own folder.
+    )  # Run by path, it would only have its own folder on the module path.
 
 
 @dataclass(frozen=True)
 class Strike:
-    """When, and what.
+    """A fault and the point at which it occurs.
 
     Attributes:
-        call: the function, as `module:name`; the name by which its caller knows it.
-        nth: at which call, the first being 1.
-        moment: `before`, `after`, or `within`: of a generator when its first item has been taken, of a write of Spark's
-            when its first file is being written.
+        call: The function, as `module:name`, by the name that its caller uses.
+        nth: The number of the call; the first is 1.
+        moment: `before`, `after` or `within` the call. Within a generator: after its first item. Within a Spark write: while
+            its first file is being written.
         deed: `kill` or `stop` this process, or `spoil` a file.
-        spoiled: that file; it gets one more line.
+        spoiled: The file to corrupt; a line is appended to it.
     """
 
     call: str
@@ -48,7 +49,7 @@ class Strike:
     spoiled: str = ""
 
     def fall(self) -> None:
-        """Strike."""
+        """Inject the fault."""
         if self.deed == "spoil":
             with Path(self.spoiled).open("a") as file:
                 file.write("\n")
@@ -57,7 +58,7 @@ class Strike:
 
 
 def prepare(strike: Strike) -> None:
-    """Put the strike in the way of the call."""
+    """Wrap the function so that the fault occurs at the chosen call."""
     module_name, _, name = strike.call.partition(":")
     module = importlib.import_module(module_name)
     original: Callable[..., Any] = getattr(module, name)
@@ -90,7 +91,7 @@ def prepare(strike: Strike) -> None:
 
 
 def _when_written(place: str, strike: Strike) -> None:
-    """Strike as soon as Spark's tasks write below a folder; the thread ends with the process."""
+    """Inject the fault as soon as Spark's tasks write below a folder; the thread ends with the process."""
     while not any(Path(place).glob("**/*.parquet")):
         pass
     strike.fall()

@@ -1,6 +1,7 @@
-"""A small cluster in which every group is a case of sharing of its own, with what the ledger should say beside it.
+"""A small cluster in which every group is one case of sharing queues, with the expected results of the ledger.
 
-A group reads one topic of its own name. Brokers a and b pull by default, p pops by default, z divides nothing, u told nothing, r told no settings.
+Each group consumes one topic with the group's name. Brokers a and b pull by default and p pops by default. z assigns
+nothing, u returned nothing, and r returned no settings.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ LEASED_MS, REDELIVERIES = 60_000, 3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is expected of a group.
+    """The expected results for a group.
 
     Attributes:
-        plant: writes what sources say.
-        states: state, and the cause or the reason, of every queue that `queues` does not name.
-        queues: the same of a queue `broker/id`.
-        retried: the same of each queue of `%RETRY%<group>`, where it has a route.
-        readers: expected readers of every queue that is shared; None where no queue is.
-        readers_of: expected readers of single queues.
-        mode: request mode and source of the shared queues.
-        findings: the kinds of findings of the group.
+        plant: Adds the sources' answers.
+        states: State, and cause or reason, of every queue that is not in `queues`.
+        queues: The same by queue, `broker/id`.
+        retried: The same by queue of `%RETRY%<group>`, if it has a route.
+        readers: Expected readers of every shared queue; None if no queue is shared.
+        readers_of: Expected readers of individual queues.
+        mode: Request mode of the shared queues, and its source.
+        findings: The kinds of the group's findings.
     """
 
     plant: Callable[[Planted], None]
@@ -50,7 +51,7 @@ class Case:
 
 
 class Planted:
-    """What sources say of one group and of the topic of the same name."""
+    """The sources' answers about one group and the topic with the same name."""
 
     def __init__(self, export: ExportBuilder, name: str) -> None:
         self.export = export
@@ -94,7 +95,7 @@ def _popped_by_all(case: Planted) -> None:
 
 
 def _retried_on_recreated_topic(case: Planted) -> None:
-    """Plant 50 messages that wait on b, and on a an offset that was committed before the retry topic was recreated."""
+    """Add 50 pending messages on b, and an offset on a that was committed before the retry topic was recreated."""
     _grpc_alone(case)
     for broker, offsets in {"a": (0, 50, 50), "b": (50, 0, 0)}.items():
         case.export.offsets(broker, case.name, case.name, (MOST, CONSUMER_OFFSET, HANDED_OUT))
@@ -200,7 +201,7 @@ def _settings_unread(case: Planted) -> None:
 
 
 def _settings_refused(case: Planted) -> None:
-    """Plant a broker that told its entries and no settings: it may have serverLoadBalancerEnable=false."""
+    """Add a broker that returned its entries but no settings: it may have serverLoadBalancerEnable=false."""
     topics = [case.name, case.retry_topic]
     for topic in topics:
         case.export.route(topic, {"r": 1})
@@ -228,7 +229,7 @@ def _beside_the_proxy(case: Planted) -> None:
 
 
 def _retries(case: Planted, *listed: str, held: list[str]) -> None:
-    """Let the remoting client c1 read the plain retry topic; brokers list these members, and c1 holds these queues."""
+    """Add the remoting client c1 on the plain retry topic, the members that brokers list, and the retry queues that c1 owns."""
     topics = [case.name, case.retry_topic]
     for topic, count in zip(topics, (2, 1), strict=True):
         case.export.route(topic, dict.fromkeys("ab", count))
@@ -262,7 +263,13 @@ def _fifo_blocked(case: Planted) -> None:
 
 
 def _fifo_consumed(case: Planted) -> None:
-    """Plant queues: leased for the first time; the same with a longer lease; handed out again as the last message; handed out again and committed since."""
+    """Add four FIFO queues.
+
+    - Leased for the first time.
+    - Leased for the first time, with a longer lease.
+    - The last message was handed out again.
+    - The last message was handed out again, and committed since.
+    """
     case.members(*GRPC, route={"b": 4})
     case.grpc(*GRPC)
     case.export.offsets(
@@ -285,7 +292,7 @@ def _fifo_consumed(case: Planted) -> None:
 
 
 def _lease(offsets: list[int], popped_ms: int = -LEASED_MS // 2, **more: dict[str, int]) -> dict[str, object]:
-    """Return what was popped so long after the capture; for its first half a lease lasts until after it."""
+    """Return an `OrderInfo` popped this long after the capture; with the default its lease still lasts at the capture."""
     popped_at = NOON_MS + popped_ms
     return {"popTime": popped_at, "i": LEASED_MS, "o": offsets, "l": popped_at, "cm": 0, **more}
 
@@ -298,7 +305,7 @@ CASES: dict[str, Case] = {
     "popped-in-part": Case(
         _popped_in_part,
         SHARED,
-        # AVG gives each of four clients one of four queues; the next client's is read too.
+        # AVG assigns one of four queues to each of four clients; each is also read by the next client.
         readers_of={"a/0": ["c1", "c4"], "a/1": ["c1", "c2"], "b/0": ["c2", "c3"], "b/1": ["c3", "c4"]},
         mode=("POP", "entry"),
     ),
@@ -361,7 +368,7 @@ CASES: dict[str, Case] = {
     "retry-beside-grpc": Case(
         _retry_beside_grpc,
         SHARED,
-        # The broker counts the gRPC client, which pops from other retry topics.
+        # The broker counts the gRPC client as a member, but that client pops from other retry topics.
         retried={"a/0": MATCH, "b/0": ("unowned", "mixed_request_modes")},
         readers=GRPC[:1],
         findings=frozenset({"mixed_request_modes", "unowned"}),
