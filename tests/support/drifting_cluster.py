@@ -1,7 +1,7 @@
-"""A small cluster in which every group is a case of drift of its own, with what the ledger should say beside it.
+"""A small cluster in which every group is one case of drift, with the expected results of the ledger.
 
-A case is a function that writes what sources said of a group and topic of its own name, and the table of what follows:
-`broker/queue` -> the state, and the likely cause or the reason why it is unknown.
+A case is a function that adds the sources' answers about a group and a topic with its name. Its expected results are a
+table: `broker/queue` -> the state, and the likely cause or the reason why the state is unknown.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def unknown(reason: str) -> tuple[str, str | None]:
 
 
 class SourceAnswer:
-    """What sources say of one group and of the topic of the same name."""
+    """The sources' answers about one group and the topic with the same name."""
 
     def __init__(self, export: ExportBuilder, name: str) -> None:
         self.export = export
@@ -118,7 +118,7 @@ class SourceAnswer:
         topics: Iterable[str] | None = None,
         **more: object,
     ) -> None:
-        """Add a client that answered, and its queues as `broker/queue`."""
+        """Add a client that answered, with its queues as `broker/queue`."""
         ownership_of = {
             key: self.queues(value) if key in {"gives_up", "pops"} else value for key, value in more.items()
         }
@@ -128,11 +128,11 @@ class SourceAnswer:
             [self.name] if topics is None else topics,
             strategy,
             self.queues(owns),
-            **ownership_of,  # type: ignore[arg-type]  # as the builder takes them
+            **ownership_of,  # type: ignore[arg-type]  # the builder accepts these types
         )
 
     def progress(self) -> None:
-        """Let the group have committed offsets in every queue."""
+        """Add committed offsets of the group in every queue."""
         for broker, count in AB.items():
             self.export.progress(broker, self.name, *((self.name, broker, queue) for queue in range(count)))
 
@@ -141,18 +141,18 @@ class SourceAnswer:
         return [(self.name, name.rpartition("/")[0], int(name.rpartition("/")[2])) for name in names]
 
     def silent(self, client_id: str, message: str = NOT_REACHED) -> None:
-        """Add a client that was asked and gave no answer."""
+        """Add a client that did not answer a query."""
         self.export.failure("consumer_running_info", message, group=self.name, client_id=client_id)
 
     def gone(self, client_id: str) -> None:
-        """Add a client of which a broker says that it is not connected."""
+        """Add a client that a broker reports as not connected."""
         self.silent(client_id, NOT_ONLINE.format(group=self.name, client=client_id))
 
 
 def case(
     expected: Expected | None = None,
 ) -> Callable[[Callable[[SourceAnswer], Expected | None]], Callable[[SourceAnswer], Expected | None]]:
-    """Register a case; where nothing is expected here, the function returns what is."""
+    """Register a case; without expected results here, the function returns them."""
 
     def register(
         plant: Callable[[SourceAnswer], Expected | None],
@@ -164,7 +164,7 @@ def case(
 
 
 def drifting_export() -> tuple[ExportBuilder, dict[str, Expected]]:
-    """Return the export of all cases, and what is expected of each."""
+    """Return the export of all cases, and the expected results of each."""
     export = ExportBuilder(CLUSTER)
     expected = {}
     for broker in "ab":
@@ -174,7 +174,7 @@ def drifting_export() -> tuple[ExportBuilder, dict[str, Expected]]:
     return export, expected
 
 
-# Nothing is wrong
+# No problem
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
@@ -230,7 +230,7 @@ def one_pops_and_one_pulls(sources: SourceAnswer) -> None:
 
 @case({"a/0": SHARED, "a/1": SHARED, "b/0": unknown("pop_mode"), "b/1": unknown("pop_mode")})
 def popped_although_no_broker_said_so(sources: SourceAnswer) -> None:
-    """Plant clients that pop, which the export says; the broker's default mode is in no export."""
+    """Add clients that report that they pop; the broker's default mode is not in the export."""
     sources.route()
     sources.lists("c1", "c2")
     sources.client("c1", pops=("a/-1",))
@@ -255,7 +255,7 @@ def broadcasting_member_that_is_gone(sources: SourceAnswer) -> None:
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
 def suspended_consumer(sources: SourceAnswer) -> None:
-    """Plant a client c2 that pulls and consumes nothing: five messages in each of its queues are an hour old."""
+    """Add a client c2 that pulls but does not consume: five messages in each of its queues are an hour old."""
     sources.route()
     sources.lists("c1", "c2")
     sources.client("c1", "a/0", "a/1")
@@ -288,7 +288,7 @@ def quiet_topic_without_messages(sources: SourceAnswer) -> None:
         )
 
 
-# What strategies and lists themselves leave to nobody or to two
+# Queues that strategies or lists assign to no client or to two
 
 
 @case(
@@ -308,7 +308,7 @@ def member_that_does_not_subscribe(sources: SourceAnswer) -> None:
 
 @case()
 def java_and_go(sources: SourceAnswer) -> Expected:
-    """Plant clients that each hash by their own ring; the expectation is what the two clients do, one call each."""
+    """Add clients whose hash rings differ; the expected result is computed with one strategy call for each client."""
     return _each_by_its_own(
         sources,
         {"a": 8, "b": 8},
@@ -351,7 +351,7 @@ def _each_by_its_own(
     cause: str,
     **parameters: object,
 ) -> Expected:
-    """Give every client what its language and release assign to it; the cause explains what is not owned exactly once."""
+    """Give every client the queues that its language and release assign; the cause explains queues not owned exactly once."""
     queues = [
         MessageQueue(sources.name, broker, queue_id)
         for broker, count in brokers.items()
@@ -388,7 +388,7 @@ def overlapping_lists(sources: SourceAnswer) -> None:
     }
 )
 def lists_with_a_queue_that_is_gone(sources: SourceAnswer) -> None:
-    """Plant clients that consume what their lists name, whatever the route says; two lists name a/8."""
+    """Add clients that consume the queues of their lists regardless of the route; two lists contain a/8."""
     sources.route()
     sources.lists("c1", "c2")
     sources.client("c1", "a/0", "a/1", "a/8", strategy="CONFIG")
@@ -404,7 +404,7 @@ def lists_with_a_queue_that_is_gone(sources: SourceAnswer) -> None:
     }
 )
 def lists_that_nobody_told(sources: SourceAnswer) -> None:
-    """Plant overlapping lists that no settings name: two holders are two, and none is none, whatever the lists are."""
+    """Add overlapping lists that are not in the settings: two owners or none are detected without knowing the lists."""
     overlapping_lists(sources)
 
 
@@ -423,12 +423,12 @@ def strategy_of_their_own(sources: SourceAnswer) -> None:
     sources.client("c2", "a/0", "b/1", strategy="com.example.Own")
 
 
-# Members with parameters of their own
+# Members with their own parameters
 
 
 @case()
 def member_with_other_rooms(sources: SourceAnswer) -> Expected:
-    """Let c3 serve the other room: its share of the first has no owner, and what it holds of the second should have none."""
+    """Add a client c3 for the other room: its queues of the first have no owner, and its queues of the second should have none."""
     return _one_with_other_parameters(
         sources, {"hz@a": 6, "sh@b": 6}, "MACHINE_ROOM", {"consumer_idcs": {"hz"}}, {"consumer_idcs": {"sh"}}
     )
@@ -443,7 +443,7 @@ def member_with_other_rooms(sources: SourceAnswer) -> Expected:
     }
 )
 def members_set_to_other_rooms(sources: SourceAnswer) -> None:
-    """Plant a client c2 that serves the other room, as the settings say."""
+    """Add a client c2 for the other room, as in the settings."""
     sources.route({"hz@a": 2, "sh@b": 2})
     sources.lists("c1", "c2", brokers=("hz@a", "sh@b"))
     sources.client("c1", "hz@a/0", strategy="MACHINE_ROOM")
@@ -468,7 +468,7 @@ def _one_with_other_parameters(
     parameters: Mapping[str, object],
     other: Mapping[str, object],
 ) -> Expected:
-    """Let c1 and c2 share by the group's parameters, and c3 by others, which cause every mismatch."""
+    """Add c1 and c2 with the group's parameters, and c3 with others, which cause every mismatch."""
     queues = [
         MessageQueue(sources.name, broker, queue_id)
         for broker, count in brokers.items()
@@ -507,14 +507,14 @@ def _one_with_other_parameters(
     | {f"sh@b/{queue}": unowned("room_without_clients") for queue in range(4)}
 )
 def member_that_lost_its_queues(sources: SourceAnswer) -> None:
-    """Plant a client c2 that holds nothing: no parameters are needed to explain that."""
+    """Add a client c2 without queues, which can be detected without the parameters."""
     sources.route({"hz@a": 4, "sh@b": 4})
     sources.lists("c1", "c2", brokers=("hz@a", "sh@b"))
     sources.client("c1", "hz@a/0", "hz@a/1", strategy="MACHINE_ROOM")
     sources.client("c2", strategy="MACHINE_ROOM")
 
 
-# Twins and dead connections
+# Duplicate client ids and dead connections
 
 TWINS: Expected = {
     "a/0": twice("duplicate_client_id"),
@@ -533,7 +533,7 @@ TWINS: Expected = {
     }
 )
 def id_listed_twice_by_every_broker(sources: SourceAnswer) -> None:
-    """Plant two processes, or one with connections that died: the answer through a broker is that of one process."""
+    """Add an id with two processes, or one process with dead connections: one process answers through a broker."""
     sources.route()
     sources.lists("c1", "c1", "c2")
     sources.client("c1", "a/0", "a/1")
@@ -550,7 +550,7 @@ def twins_asked_themselves(sources: SourceAnswer) -> None:
 
 @case(TWINS)
 def stalled_twins(sources: SourceAnswer) -> None:
-    """Plant two processes with one id that pull and consume nothing: five messages in each of their queues are an hour old."""
+    """Add two processes with one id that pull but do not consume: five messages in each of their queues are an hour old."""
     id_listed_twice_by_every_broker(sources)
     for process in ("p1", "p2"):
         sources.client("c1", "a/0", "a/1", process=process, consumed_s_ago=3600)
@@ -559,7 +559,7 @@ def stalled_twins(sources: SourceAnswer) -> None:
 
 @case(TWINS | {"a/1": MATCH})
 def twin_that_lost_a_queue(sources: SourceAnswer) -> None:
-    """Plant two processes with one id: the answer through a broker, which is that of one, does not hide what the other says."""
+    """Add two processes with one id: the answer of one through a broker does not hide the answer of the other."""
     id_listed_twice_by_every_broker(sources)
     sources.client("c1", "a/0", "a/1", process="p1")
     sources.client("c1", "a/0", process="p2")
@@ -582,7 +582,7 @@ def dead_connection_on_one_broker(sources: SourceAnswer) -> None:
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
 def dead_connection_that_nobody_divides_by(sources: SourceAnswer) -> None:
-    """Plant two lists, each with one vote; the longer one has one more connection of an id than the other broker knows."""
+    """Add two lists with one vote each; the longer one has one more connection of an id than the other broker has."""
     sources.route()
     sources.lists("c1", "c1", "c2", brokers="a")
     sources.lists("c1", "c2", brokers="b")
@@ -592,7 +592,7 @@ def dead_connection_that_nobody_divides_by(sources: SourceAnswer) -> None:
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
 def list_without_a_member_that_answers(sources: SourceAnswer) -> None:
-    """Plant two lists, each with one vote; c3 answers and divides by both, and the shorter list does not have it."""
+    """Add two lists with one vote each; c3, which is missing from the shorter one, answers and allocates by the longer one."""
     sources.route()
     sources.lists("c1", "c2", brokers="a")
     sources.lists("c1", "c2", "c3", brokers="b")
@@ -603,7 +603,7 @@ def list_without_a_member_that_answers(sources: SourceAnswer) -> None:
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("member_lists_differ")})
 def ghost_on_one_broker(sources: SourceAnswer) -> None:
-    """Plant a dead client c3 that one broker still lists: c1 divides by two, c2 by three."""
+    """Add a dead client c3 that one broker still lists: c1 allocates among two clients, c2 among three."""
     sources.route()
     sources.lists("c1", "c2", brokers="a")
     sources.lists("c1", "c2", "c3", brokers="b")
@@ -626,7 +626,7 @@ def ghost_on_every_broker(sources: SourceAnswer) -> None:
 
 @case({"a/0": MATCH, "a/1": unowned("route_views_differ"), "b/0": MATCH, "b/1": MATCH})
 def name_servers_with_other_queues(sources: SourceAnswer) -> None:
-    """Plant a client c1 that polls the name server that does not know broker b."""
+    """Add a client c1 that polls the name server without broker b."""
     sources.route(AB, "ns-1:9876")
     sources.route({"a": 2}, "ns-2:9876")
     sources.lists("c1", "c2")
@@ -660,7 +660,7 @@ def topic_closed_for_reading(sources: SourceAnswer) -> None:
     sources.client("c2")
 
 
-# A change under way
+# An ongoing change
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": foreign("not_yet_rebalanced")})
@@ -695,7 +695,7 @@ def stranger_that_no_broker_lists(sources: SourceAnswer) -> None:
     sources.client("c9", "a/0")
 
 
-# What cannot be determined
+# Undeterminable states
 
 PULLS = {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}
 PULLS_LITE = PULLS | {"defaultLitePullConsumerImpl": "org.apache.rocketmq.DefaultLitePullConsumerImpl@1"}
@@ -704,7 +704,7 @@ NOTHING_REPORTED = unknown("pull_consumer_reports_no_queues")
 
 @case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), NOTHING_REPORTED))
 def pull_consumers(sources: SourceAnswer) -> None:
-    """Plant `DefaultMQPullConsumer`: the application chooses what it pulls, and no answer says it."""
+    """Add `DefaultMQPullConsumer` clients: the application chooses the queues to pull, and no answer reports them."""
     sources.route()
     sources.lists("c1", "c2", topics=[])
     sources.progress()
@@ -722,7 +722,7 @@ def pull_consumers_that_subscribe(sources: SourceAnswer) -> None:
 
 @case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), unknown("assigned_by_hand")))
 def queues_assigned_by_hand(sources: SourceAnswer) -> None:
-    """`DefaultLitePullConsumer.assign`: the application leaves two queues out on purpose."""
+    """`DefaultLitePullConsumer.assign`: the application deliberately omits two queues."""
     sources.route()
     sources.lists("c1@STREAM", topics=[])
     sources.client("c1@STREAM", "a/0", "b/1", topics=[], properties=PULLS_LITE)
@@ -741,7 +741,7 @@ NOT_REPORTED = unknown("strategy_not_reported")
 
 @case({"a/0": NOT_REPORTED, "a/1": NOT_REPORTED, "b/0": NOT_REPORTED, "b/1": unowned(None)})
 def members_that_report_no_strategy(sources: SourceAnswer) -> None:
-    """Plant Go clients, which answer with their queues and without a strategy."""
+    """Add Go clients, which report their queues but no strategy."""
     sources.route()
     sources.lists("c1", "c2", c1=("GO", JAVA_4_7_1), c2=("GO", JAVA_4_7_1))
     sources.client("c1", "a/0", "a/1", strategy=None)
@@ -791,13 +791,13 @@ def members_that_no_broker_could_tell(sources: SourceAnswer) -> None:
 
 
 def of_retry_topic(sources: SourceAnswer) -> None:
-    """Add the route of the group's retry topic, which is all that the export says of its topics."""
+    """Add the route of the group's retry topic, which is the only topic of the group in the export."""
     sources.export.route(f"%RETRY%{sources.name}", {"a": 1, "b": 1})
 
 
 @case({"a/0": unknown("members_unknown"), "b/0": unknown("members_unknown")})
 def group_that_only_failed_questions_name(sources: SourceAnswer) -> None:
-    """Plant an account without permission for the group, or brokers that died in the middle of the capture."""
+    """Add failures as for an account without permission for the group, or brokers that died during the capture."""
     of_retry_topic(sources)
     for broker in "ab":
         sources.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=sources.name)
@@ -811,7 +811,7 @@ def group_that_only_its_retry_topic_names(sources: SourceAnswer) -> None:
 
 @case({})
 def group_that_was_deleted(sources: SourceAnswer) -> None:
-    """Leave the retry topic of the group, on a broker that lists its groups without this one."""
+    """Add the retry topic of the group on a broker whose list of groups does not contain it."""
     sources.export.route(f"%RETRY%{sources.name}", {"broker-that-was-read": 1})
     sources.export.subscription_groups("broker-that-was-read", "well")
 
@@ -874,7 +874,7 @@ def broadcasting_group_whose_route_shrank(sources: SourceAnswer) -> None:
 
 @case(dict.fromkeys(("a/0", "a/1"), unknown("members_unknown")))
 def broadcasting_group_that_only_another_broker_lists(sources: SourceAnswer) -> None:
-    """Plant a topic on broker a, which did not answer; broker b, which is not in the route, lists the members."""
+    """Add a topic on broker a, which did not answer; broker b, which is not in the route, lists the members."""
     sources.route({"a": 2})
     sources.export.failure("consumer_connection", NOT_REACHED, broker="a", group=sources.name)
     sources.lists("c1", "c2", brokers="b", model="BROADCASTING")
@@ -902,7 +902,7 @@ def clustering_group_that_only_another_broker_lists(sources: SourceAnswer) -> No
 
 
 def write(folder: Path) -> dict[str, Expected]:
-    """Seal the export and write the settings below a folder; return what is expected of each case."""
+    """Seal the export and write the settings below a folder; return the expected results of each case."""
     export, expected = drifting_export()
     export.seal(folder / "exports")
     (folder / "ledger.yaml").write_text(SETTINGS, encoding="utf-8")

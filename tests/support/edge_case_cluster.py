@@ -1,4 +1,4 @@
-"""A small cluster in which every group or topic is a case of its own: sources that fail, differ or cannot be read."""
+"""A small cluster in which every group or topic is one edge case: sources that fail, differ or are unreadable."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ ABC = {"a": 2, "b": 2, "c": 2}
 
 
 class OddCluster:
-    """The export of the odd cluster, and which of its lines cannot be read."""
+    """The export of the cluster, and its unreadable lines."""
 
     def __init__(self) -> None:
         self._export = ExportBuilder(CLUSTER)
         self.broken_lines: set[tuple[str, int]] = set()
-        """File and line number of each record that cannot be read."""
+        """File and line number of each unreadable record."""
         self.bombs: set[tuple[str, str]] = set()
-        """File and text of those that would fill the memory."""
+        """File and text of the unreadable records that would fill the memory."""
         self.contradicting_lines: set[tuple[str, int]] = set()
-        """File and line number of each record that another one of the same instant contradicts."""
+        """File and line number of each record that contradicts another record of the same time."""
         self._name_servers_that_differ()
         self._routes_that_fail()
         self._brokers_that_differ()
@@ -67,7 +67,7 @@ class OddCluster:
         for topic in ("no-route", "half-failed", "all-failed", "write-only", "never-asked"):
             export.members("a", f"g-{topic}", ["c1"], [topic])
             export.client(f"g-{topic}", "c1", [topic], owns=[(topic, "a", 0), (topic, "a", 1)])
-        # Each broker lists another member, so one of the two holders is not in the elected list. The queue 1 is dropped.
+        # Each broker lists another member, so one of the two owners is not in the elected list. Queue 1 is dropped.
         topic, group = "lost-route", "g-lost-route"
         export.route(topic, None)
         for broker, client_id in (("a", "c1"), ("b", "c2")):
@@ -96,7 +96,7 @@ class OddCluster:
         for broker in ("b", "c"):
             self._export.members(broker, "g-off-route", ["c8", "c9"], ["off-route"])
         self._export.client("g-off-route", "c1", ["off-route"])
-        # Only brokers outside the route were asked; an unnamed broker may be one of the route.
+        # Only brokers outside the route were queried; an unnamed broker can be in the route.
         for topic in ("unasked-route", "unnamed-broker"):
             self._export.route(topic, {"b": 2})
             self._export.members("a", f"g-{topic}", ["c9"], [topic])
@@ -133,7 +133,7 @@ class OddCluster:
         export.client("g-one-elsewhere", "c2", ["payments"])
 
     def _broken_records(self) -> None:
-        """Add broken records, each of which would be zero if it were taken for empty: no queues, no members, no owner."""
+        """Add broken records that would count as zero if treated as empty: no queues, no members, no owner."""
         self._broken("broker_topic_config", '{"topicConfigTable":{"orders":{"perm":6}}}', broker="a")
         self._broken("broker_subscription_group", '{"subscriptionGroupTable":[]}', broker="a")
         queues = '"queueDatas":[{"brokerName":"a","perm":6,"writeQueueNums":4}]'
@@ -155,7 +155,7 @@ class OddCluster:
         self._broken("consumer_running_info", text, group="g-torn-client", client_id="c2")
 
     def _bombs(self) -> None:
-        """Add short or simple texts that stand for more than memory holds."""
+        """Add short or simple texts that expand to more than fits into memory."""
         queues = '"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":2147483647,"writeQueueNums":4}]'
         self._bomb("nameserver_route", f'{{"brokerDatas":[],{queues}}}', nameserver="ns-1:9876", topic="bomb")
         doubled = [f'"a{n}":[{{"$ref":"$.a{n - 1}"}},{{"$ref":"$.a{n - 1}"}}]' for n in range(1, 100)]
@@ -170,18 +170,18 @@ class OddCluster:
         self.bombs.add((KIND_BY_NAME[kind].file_name, text))
 
     def _two_masters(self) -> None:
-        """Let the name servers know different masters of one broker, both of which were asked."""
+        """Add name servers with different masters of one broker, both of which were queried."""
         export = self._export
         export.route("two-masters", {"d": 2})
         for group in ("g-old-master-down", "g-two-masters"):
             export.client(group, "c1", ["two-masters"])
         export.failure("consumer_connection", NOT_REACHED, broker="d", group="g-old-master-down")
         export.members("d", "g-old-master-down", ["c1"], ["two-masters"], broker_addr="d-new:10911")
-        # The old one still answers, and nobody tells it any more who comes.
+        # The old master still answers, but new members no longer register there.
         export.members("d", "g-two-masters", ["c1"], ["two-masters"])
         export.members("d", "g-two-masters", ["c1", "c2"], ["two-masters"], broker_addr="d-new:10911")
         export.client("g-two-masters", "c2", ["two-masters"])
-        # Each reaches one of the two members.
+        # Each master reaches one of the two members.
         for address, reached, other, offset in (("d:10911", "c1", "c2", 5), ("d-new:10911", "c2", "c1", 7)):
             asked = {"broker": "d", "broker_addr": address, "group": "g-two-masters", "topic": "two-masters"}
             queue = '{"brokerName": "d", "queueId": 0, "topic": "two-masters"}'
@@ -197,7 +197,7 @@ class OddCluster:
             export.failure("consumer_connection", NOT_REACHED, broker="c", group="g-repeated")
         export.progress("a", "g-repeated", ("repeated", "a", 0))
         export.repeat_last("consume_stats")
-        # A failure, an answer, and a newer answer.
+        # A failure, an answer, and a later answer.
         export.route("asked-again", {"a": 2})
         export.failure("consumer_connection", NOT_REACHED, broker="a", group="g-asked-again")
         export.members("a", "g-asked-again", ["c1"], ["asked-again"])
@@ -213,7 +213,7 @@ class OddCluster:
             self.contradicting_lines.add(("consumer_connections.jsonl", line))
         export.members("b", "g-contradicted", ["c1"], ["contradicted"])
         export.client("g-contradicted", "c1", ["contradicted"])
-        # Of the first topic another name server tells too.
+        # For the first topic, another name server answers too.
         export.route("route-contradicted", {"a": 3}, "ns-2:9876")
         for topic in ("route-contradicted", "only-contradicted"):
             for queues in ({"a": 2}, {"a": 4}):
@@ -222,7 +222,7 @@ class OddCluster:
             export.group(f"g-{topic}", [topic], ["c1"], "a")
 
     def _odd_values(self) -> None:
-        """Add what is read as RocketMQ reads it, or known to be odd."""
+        """Add odd values, some of which are parsed as RocketMQ parses them."""
         export = self._export
         entry = {"brokerName": "a", "perm": 6, "readQueueNums": 2, "writeQueueNums": 2}
         addresses = [{"brokerName": "a", "brokerAddrs": {"0": "a:10911"}}]

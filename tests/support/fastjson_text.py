@@ -1,4 +1,4 @@
-"""Values in the texts that fastjson gives them, and Hypothesis strategies for such values."""
+"""Values in fastjson's text format, and Hypothesis strategies for such values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("compact", "fastjson1_pretty", "fastjson2_pretty")
 
-# fastjson escapes these as JSON does; other control characters get their number, everything else stays as it is.
+# fastjson escapes these as JSON does, other control characters by number, and leaves all other characters unchanged.
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
@@ -45,12 +45,12 @@ def _enclosed(brackets: str, parts: list[str], layout: str, depth: int) -> str:
     line, last_line = "\n" + "\t" * (depth + 1), "\n" + "\t" * depth
     if layout == "fastjson2_pretty":
         return opening + line + ("," + line).join(parts) + last_line + closing
-    # fastjson 1 breaks the line only before keys that are names.
+    # fastjson 1 breaks lines only before keys that are names.
     broken = [part if part.startswith("{") or part[0] in "-0123456789" else line + part for part in parts]
     return opening + ",".join(broken) + last_line + closing
 
 
-# No halves of surrogate pairs: they are read as U+FFFD, which has a test of its own.
+# No unpaired surrogates: they are read as U+FFFD, which has its own test.
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _names = _texts.filter(lambda name: name != "$ref")
 _scalars = st.one_of(
@@ -76,4 +76,4 @@ values: st.SearchStrategy[RocketMQValue] = st.recursive(
     ),
     max_leaves=20,
 )
-"""Values as RocketMQ's records hold them: names, integers or objects as keys."""
+"""Values as in RocketMQ's records, with names, integers or objects as keys."""

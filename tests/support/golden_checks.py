@@ -1,7 +1,7 @@
-"""Holding the library against what the Java classes answered, a case and a release at a time.
+"""Checks of the library against the answers of the Java classes, for one case and one release at a time.
 
-Belongs here: one check per golden family; it raises AssertionError at the first difference and returns how many
-answers it compared. The golden tests feed it with files, the differential tests with fresh cases.
+Belongs here: one check per golden family; it raises AssertionError at the first difference and returns the number of
+compared answers. The golden tests pass cases from files, the differential tests generated ones.
 """
 
 from __future__ import annotations
@@ -161,12 +161,12 @@ def route_of(described: dict[str, Any]) -> Route:
 
 
 def pairs(listed: list[MessageQueue]) -> list[list[Any]]:
-    """Return queues as the golden vectors of routes write them."""
+    """Return queues in the format of the golden vectors of routes."""
     return [[queue.broker_name, queue.queue_id] for queue in listed]
 
 
 def order_is_of_hash_map(route: Route) -> bool:
-    """Return whether Java's publish list has an order that only its hash map knows."""
+    """Return whether Java's publish list has the order of a Java hash map."""
     mappings = (route.topic_queue_mapping_by_broker or {}).values()
     return route.order_topic_conf is None and len({mapping.scope for mapping in mappings}) > 1
 

@@ -26,12 +26,12 @@ MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
 
 @dataclass(frozen=True)
 class Ledger:
-    """One warehouse, and the command line on it.
+    """The command line for one warehouse.
 
     Attributes:
-        exports: the folder of exports.
-        settings: the settings file.
-        warehouse: the warehouse.
+        exports: The folder of exports.
+        settings: The settings file.
+        warehouse: The warehouse.
     """
 
     exports: Path
@@ -46,7 +46,7 @@ class Ledger:
     def start(
         self, *command: str, ds: date = TUESDAY, strike: Strike | None = None, **environment: str
     ) -> subprocess.Popen[str]:
-        """Start a command; struck at the moment that is given, if one is."""
+        """Start a command, with a fault if one is passed."""
         program = (
             [sys.executable, "-c", "import rebalance_ledger.cli.app as c; c.main()"]
             if strike is None
@@ -73,7 +73,7 @@ class Ledger:
         expect: int = 0,
         **environment: str,
     ) -> str:
-        """Run a command to its end and return what it told."""
+        """Run a command to its end and return its output."""
         process = self.start(*command, ds=ds, strike=strike, **environment)
         _, output = process.communicate()
         assert process.returncode == expect, f"{command} {strike}: {process.returncode}\n{output}"
@@ -90,26 +90,26 @@ class Ledger:
         return answer.stdout.splitlines()
 
     def with_another_tuesday(self, folder: Path) -> Ledger:
-        """Return the same warehouse, with an export of Tuesday that tells of more groups."""
+        """Return the same warehouse with another export of Tuesday, which contains more groups."""
         size = Size(broker_count=2, topic_count=5, group_count=14, clients_per_group=3)
         generate(Layout(CLUSTER, size), folder / "other-exports", TUESDAY, folder / "other.yaml")
         return Ledger(folder / "other-exports", folder / "other.yaml", self.warehouse)
 
     def copied_to(self, folder: Path) -> Ledger:
-        """Return the same exports, with a warehouse of the same content."""
+        """Return the same exports, with a copy of the warehouse."""
         shutil.copytree(self.warehouse, folder / "warehouse")
         return Ledger(self.exports, self.settings, folder / "warehouse")
 
 
 @dataclass(frozen=True)
 class Days:
-    """What nothing has happened to; nobody writes into these warehouses.
+    """Warehouses without faults; no test writes to them.
 
     Attributes:
         monday: Monday is published.
-        judged: Tuesday is computed and accepted too, and not published.
-        tuesday: both are published.
-        contents: fingerprint of `monday` and of `tuesday`.
+        judged: In addition, Tuesday is computed and accepted, but not published.
+        tuesday: Both days are published.
+        contents: The fingerprints of `monday` and `tuesday`.
     """
 
     monday: Ledger

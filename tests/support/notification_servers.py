@@ -1,4 +1,4 @@
-"""A webhook and a mail server on loopback that keep what they get."""
+"""A webhook and a mail server on loopback that store the messages they receive."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class WebhookServer:
     Attributes:
         url: Its address.
         messages: Bodies of the accepted requests.
-        status: HTTP status of the next answers.
-        location: Location of the next answers, which has a page; empty for none.
+        status: HTTP status of the next responses.
+        location: `Location` of the next responses, which is an existing page; empty for none.
     """
 
     url: str = ""
@@ -66,9 +66,9 @@ class MailServer:
     """A mail server.
 
     Attributes:
-        url: Destination that names it.
-        messages: The messages that it took.
-        recipients: Recipients of each message's envelope.
+        url: The notification destination for it.
+        messages: The messages that it accepted.
+        recipients: The envelope recipients of each message.
     """
 
     url: str = ""

@@ -1,4 +1,4 @@
-"""What mqadmin, brokers and the admin API of three releases wrote; see `tests/data/offline/README.md`."""
+"""Output of mqadmin, brokers and the admin API of three releases; see `tests/data/offline/README.md`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def capture(release: str) -> Path:
 
 
 def lay_out(release: str, part: str, place: Path) -> Path:
-    """Copy a part of a release's capture to a place."""
+    """Copy a part of a release's capture to a folder."""
     return Path(
         shutil.copytree(capture(release) / part, place, dirs_exist_ok=True, copy_function=shutil.copyfile)
     )
@@ -49,13 +49,13 @@ def text(release: str, name: str) -> str:
 
 
 def answer_to(release: str, name: str, *words: str) -> str:
-    """Return, from a text with several commands, the one whose command line has all these words, with its answer."""
+    """Return the command whose line contains all these words, with its output, from a text with several commands."""
     commands = re.split(r"(?m)^(?=# [0-9T:-]+Z$)", text(release, name))[1:]
     (found,) = [each for each in commands if set(words) <= set(each.split("\n")[1].split())]
     return found
 
 
 def admin_api(release: str) -> list[dict[str, Any]]:
-    """Return what the admin API answered: kind, what was asked, and payload or error."""
+    """Return the answers of the admin API: kind, request parameters, and payload or error."""
     with gzip.open(capture(release) / "admin_api.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]

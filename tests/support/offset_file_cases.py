@@ -1,7 +1,7 @@
 """Malformed offset files, generated from a seed.
 
-Belongs here: drawing inputs. Every file has a generator of its own, seeded by run and number, so that one can be drawn again
-alone. Does not belong here: what a client makes of them.
+Belongs here: random inputs. Every file has its own generator, seeded by run and number, so that a single file can be
+generated again. Does not belong here: the results of the clients.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rebalance_ledger.rocketmq.offset_files import OffsetKey, write_offset_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-# Between tokens: blanks, what some lexer takes for one, comments, and the characters that stand for an end.
+# Gaps between tokens: blanks, characters that some lexers accept as blanks, comments, and end-of-input characters.
 COMMON_GAPS = ["", "", "", "", " ", "\n\t", "\t"]
 BLANKS = [" ", "\n", "\t", " \n\t", "\r\n", "\f", "\b"]
 RARE_GAPS = [
@@ -69,7 +69,7 @@ REFERENCES = [
 ]
 TYPES = [
     '"@type":"java.util.HashMap"',
-    # 4.9.3 and 5.3.3 take what the reference leads to for a queue.
+    # 4.9.3 and 5.3.3 use the target of the reference as a queue.
     '"@type":"java.util.HashMap","$ref":"$"',
     '"@type":"java.lang.String"',
     '"@type":"org.apache.rocketmq.common.message.MessageQueue"',
@@ -87,21 +87,21 @@ NAME_PARTS = [
 
 
 def files(seed: int, start: int, stop: int) -> Iterator[bytes]:
-    """Yield the drawn files of these numbers."""
+    """Yield the generated files with these numbers."""
     for number in range(start, stop):
-        yield _file(random.Random(f"offset file {seed} {number}"))  # noqa: S311  to be repeatable
+        yield _file(random.Random(f"offset file {seed} {number}"))  # noqa: S311  repeatable
 
 
 def go_files(seed: int, start: int, stop: int) -> Iterator[bytes]:
-    """Yield the drawn files of these numbers in the layout of Go's client, whose queues are strings."""
+    """Yield the generated files with these numbers in the layout of Go's client, whose queues are strings."""
     for number in range(start, stop):
-        yield _go_file(random.Random(f"Go offset file {seed} {number}"))  # noqa: S311  to be repeatable
+        yield _go_file(random.Random(f"Go offset file {seed} {number}"))  # noqa: S311  repeatable
 
 
 def entangled(seed: int, start: int, stop: int) -> Iterator[bytes]:
-    """Yield files with something that is not wanted, in which names are objects and arrays, and references lead about."""
+    """Yield files with an unused member that contains objects and arrays as names, and references to other places."""
     for number in range(start, stop):
-        draw = random.Random(f"entangled {seed} {number}")  # noqa: S311  to be repeatable
+        draw = random.Random(f"entangled {seed} {number}")  # noqa: S311  repeatable
         yield f'{{"offsetTable":{{}},"x":{_entangled(draw, 4)}}}'.encode()
 
 
@@ -119,7 +119,7 @@ def _entangled(draw: random.Random, depth: int) -> str:
 
 
 def cut_short() -> Iterator[bytes]:
-    """Yield a file of each layout, up to each of its bytes."""
+    """Yield a file of each layout, cut off after each of its bytes."""
     for content in _written():
         yield from (content[:length] for length in range(len(content) + 1))
 
@@ -133,9 +133,9 @@ def with_a_flipped_bit() -> Iterator[bytes]:
 
 
 def with_odd_bytes(seed: int, count: int) -> Iterator[bytes]:
-    """Yield files of all layouts with a few bytes in their names that no ASCII text has."""
+    """Yield files of all layouts with a few non-ASCII bytes in their names."""
     for number in range(count):
-        draw = random.Random(f"odd bytes {seed} {number}")  # noqa: S311  to be repeatable
+        draw = random.Random(f"odd bytes {seed} {number}")  # noqa: S311  repeatable
         odd = bytes(
             draw.choice([draw.randrange(256), draw.randrange(128, 256)]) for _ in range(draw.randint(1, 6))
         )
@@ -143,21 +143,21 @@ def with_odd_bytes(seed: int, count: int) -> Iterator[bytes]:
 
 
 def tables(seed: int, count: int) -> Iterator[list[list[Any]]]:
-    """Yield tables of `[topic, broker name, queue id, offset]`, with all that has to be escaped."""
+    """Yield tables of `[topic, broker name, queue id, offset]`, with all characters that must be escaped."""
     for number in range(count):
-        draw = random.Random(f"offset table {seed} {number}")  # noqa: S311  to be repeatable
+        draw = random.Random(f"offset table {seed} {number}")  # noqa: S311  repeatable
         by_queue = {
             (_odd_name(draw), _odd_name(draw), _near(draw, 2**31)): _near(draw, 2**63)
             for _ in range(draw.choice([0, 1, 1, 2, 5]))
         }
-        # Over JSON and back two neighbouring surrogates become the one character that they are to Java.
+        # A round trip through JSON joins two adjacent surrogates into the one character that they are in Java.
         yield json.loads(json.dumps([[*queue, offset] for queue, offset in by_queue.items()]))
 
 
 def starts(seed: int, count: int) -> Iterator[dict[str, Any]]:
-    """Yield two files side by side, as cases of the golden family `offsets_file`."""
+    """Yield pairs of main and backup file, as cases of the golden family `offsets_file`."""
     for number in range(count):
-        draw = random.Random(f"offset files {seed} {number}")  # noqa: S311  to be repeatable
+        draw = random.Random(f"offset files {seed} {number}")  # noqa: S311  repeatable
         main, bak = (_one_of_two(draw) for _ in range(2))
         yield {"id": f"start-{seed}-{number}", "op": "read", "main": main, "bak": bak, "ask": []}
 
@@ -171,7 +171,7 @@ def _one_of_two(draw: random.Random) -> dict[str, str] | None:
 
 @cache
 def _written() -> tuple[bytes, ...]:
-    """Return what clients write: a plain file and one with escapes, in each layout."""
+    """Return files as clients write them: one without and one with escapes, in each layout."""
     plain = {OffsetKey("TopicTest", "broker-a", 3): 12, OffsetKey("T", "br\u4e2d", 1): 13}
     escaped = {OffsetKey('a"\\\u2028', None, 0): -1}
     layouts = [("4.9.7", "JAVA"), ("5.5.0", "JAVA"), ("2.1.2", "GO")]
@@ -206,7 +206,7 @@ def _go_file(draw: random.Random) -> bytes:
 
 
 def _some_layout(draw: random.Random) -> bytes:
-    """Draw a file as some client writes it, as nearly all files are."""
+    """Draw a file as some client writes it, like nearly all real files."""
     table = {
         OffsetKey(
             draw.choice([*USUAL_STRINGS, "a\tb"]), draw.choice(USUAL_STRINGS), _near(draw, 2**31)
@@ -258,7 +258,7 @@ def _changed(draw: random.Random, content: bytes) -> bytes:
 
 
 class _Text:
-    """Texts that follow the grammar of the files nearly everywhere."""
+    """Texts that mostly follow the grammar of the files."""
 
     def __init__(self, draw: random.Random, blanks: Sequence[str] | None = None) -> None:
         self._draw = draw
@@ -424,7 +424,7 @@ class _Text:
         return self._in_braces([self._member(0.86, depth) for _ in range(self._one_of([0, 1, 1, 2, 3]))])
 
     def _member(self, named: float, depth: int = 0) -> str:
-        """Draw a name, or rather often something else in its place, and a value."""
+        """Draw a name, often replaced by something else, and a value."""
         if self._often(named):
             name = self.name()
         else:

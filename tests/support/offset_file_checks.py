@@ -1,7 +1,7 @@
-"""Holding the readers of offset files against what RocketMQ's classes answered.
+"""Checks of the readers of offset files against the answers of RocketMQ's classes.
 
-Belongs here: outcomes in the form of the golden family `offsets_file`, and the comparison of a start. Does not belong here:
-drawing files.
+Belongs here: outcomes in the format of the golden family `offsets_file`, and the comparison of a start. Does not belong
+here: generating files.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ REFUSED = "refused"
 
 
 def content(field: str | dict[str, str] | None) -> bytes | None:
-    """Return the bytes of a file in a golden file."""
+    """Return the bytes of an offset file that is stored in a golden file."""
     if field is None:
         return None
     return field.encode() if isinstance(field, str) else base64.b64decode(field["base64"])
 
 
 def rows(table: Mapping[OffsetKey, int]) -> list[list[Any]]:
-    """Return a table as the golden files hold it."""
+    """Return a table in the format of the golden files."""
     return in_order([*key, offset] for key, offset in table.items())
 
 
 def in_order(entries: Iterable[list[Any]]) -> list[list[Any]]:
-    """Sort by topic, broker and queue id, those without a name first."""
+    """Sort by topic, broker and queue id, with null names first."""
     return sorted(entries, key=lambda row: [(text is not None, text or "") for text in row[:2]] + row[2:])
 
 
 def form(outcome: Outcome | None) -> Any:
-    """Return an outcome in the form of `parse_main`; that the reader throws is just `REFUSED`."""
+    """Return an outcome in the format of `parse_main`; an exception of the reader is `REFUSED`."""
     if outcome is None:
         return "missing"
     if isinstance(outcome, Offsets):
@@ -60,7 +60,7 @@ def form(outcome: Outcome | None) -> Any:
 
 
 def java_form(parsed: Any) -> Any:
-    """Return what the classes made of a file, in the same form."""
+    """Return the classes' result for a file in the same format."""
     if isinstance(parsed, dict):
         return REFUSED
     return in_order(parsed) if isinstance(parsed, list) else parsed

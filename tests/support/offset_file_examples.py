@@ -1,7 +1,7 @@
-"""Texts on which readers of offset files part, and what each makes of them.
+"""Texts on which readers of offset files differ, and the result of each reader.
 
-Belongs here: one text for each rule. The tests without Java hold the readers to what stands here; the comparison with the
-classes asks them about the same texts, so nothing here is only believed.
+Belongs here: one text for each rule. The tests without Java check the readers against these results, and the comparison
+with the Java classes uses the same texts, so every result is verified.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READ = [["T", "b", 0, 7]]
 
 
 class Example(NamedTuple):
-    """A text, and what it comes to where that is not `REFUSED`: a table, or a name as in the golden files."""
+    """A text, and its results other than `REFUSED` by reader: a table, or a name as in the golden files."""
 
     what: str
     text: str
@@ -41,7 +41,7 @@ EXAMPLES = [
     Example("an empty array", "[]", {FASTJSON_1: "null"}),
     Example("a table that is an array", '{"offsetTable":[]}', {}),
     Example("zero bytes, as after a loss of power", "\0" * 64, {}),
-    # What is around the file.
+    # Around the file.
     Example("a byte order mark", f'\ufeff{{"offsetTable":{{{QUEUE}:7}}}}', {RELEASES: READ}),
     Example("a zero byte behind", f'{{"offsetTable":{{{QUEUE}:7}}}}\0', {RELEASES: READ}),
     Example("a word behind", f'{{"offsetTable":{{{QUEUE}:7}}}} x', {}),
@@ -84,7 +84,7 @@ EXAMPLES = [
     Example("null", f'{{"offsetTable":{{{QUEUE}:null}}}}', {}),
     Example("past 63 bits", f'{{"offsetTable":{{{QUEUE}:9223372036854775808}}}}', {}),
     Example("an object", f'{{"offsetTable":{{{QUEUE}:{{}}}}}}', {}),
-    # What makes fastjson load classes.
+    # Texts that make fastjson load classes.
     Example(
         "the queue's own type",
         '{"offsetTable":{{"@type":"org.apache.rocketmq.common.message.MessageQueue","topic":"T"}:7}}',
@@ -99,5 +99,5 @@ EXAMPLES = [
 
 
 def expected(example: Example, client: str) -> object:
-    """Return what an example gives for a release, or for `GO`."""
+    """Return the result of an example for a release, or for `GO`."""
     return next((result for clients, result in example.read.items() if client in clients), REFUSED)

@@ -2,8 +2,8 @@
 
     unshare --mount --map-root-user python tests/support/on_full_disk.py WAREHOUSE DISK FREE_KIB WORD…
 
-A small file system in memory is mounted over the folder DISK, which only this process and its children see; the warehouse
-is copied there, and all but FREE_KIB of the rest is filled.
+A small in-memory file system is mounted over the folder DISK, visible only to this process and its children. The warehouse
+is copied there, and the rest is filled except for FREE_KIB.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 _LEDGER = (sys.executable, "-c", "import rebalance_ledger.cli.app as c; c.main()")
 _KIB = 1024
 _ROOM_KIB = 400 * 1024
-_PAGE_BYTES = 4096  # What the file system in memory gives out.
+_PAGE_BYTES = 4096  # The allocation unit of the in-memory file system.
 
 
 def main(warehouse: str, disk: str, free_kib: str, *words: str) -> None:
-    """Mount, fill, run, make room, run again."""
+    """Mount, fill, run, free space, run again."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_ROOM_KIB}k", "tmpfs", disk], check=True)
     copied = Path(disk, "warehouse")
     shutil.copytree(warehouse, copied)

@@ -1,4 +1,4 @@
-"""Builds small published warehouses: rows as dictionaries, columns that a test does not care about filled in."""
+"""Builds small published warehouses from rows as dictionaries; columns that are irrelevant to a test are filled in."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _FILLED_IN: dict[str, Any] = {
 
 
 class Publisher:
-    """Writes days the way publication does: each table, then one row of `publication` that names their versions."""
+    """Writes days as publication does: each table, then one row of `publication` with their versions."""
 
     def __init__(self, root: Path) -> None:
         self.root = str(root)
         self._warehouse = Warehouse(self.root)
 
     def publish(self, cluster: str, ds: str, *, baseline_ds: str | None = None, **rows_of: Rows) -> None:
-        """Publish a day whole."""
+        """Publish a complete day."""
         versions = [
             {
                 "table_name": TABLES[name].qualified_name,
@@ -53,11 +53,11 @@ class Publisher:
         self.write(cluster, ds, "publication", [publication])
 
     def write(self, cluster: str, ds: str, name: str, rows: Rows) -> int:
-        """Write one table of a day, as a run does that is killed before its publication; return the Delta version."""
+        """Write one table of a day, as a run that is killed before its publication; return the Delta version."""
         return self._write(self._warehouse.published(TABLES[name]), TABLES[name], cluster, ds, rows)
 
     def quarantine(self, cluster: str, ds: str, rows: Rows) -> None:
-        """Write the gate's verdicts on a refused day."""
+        """Write the gate's verdicts on a rejected day."""
         table = TABLES["gate_result"]
         self._write(self._warehouse.quarantine(table), table, cluster, ds, rows)
 
@@ -77,7 +77,7 @@ class Publisher:
 
 
 def publish_shop_days(root: Path) -> str:
-    """Publish two days of `shop-prod` and one of `pay-prod`, with something for every question of sql/questions to find."""
+    """Publish two days of `shop-prod` and one of `pay-prod`, with results for every query of sql/questions."""
     publisher = Publisher(root)
     publisher.publish("pay-prod", "2026-11-17", **_day(order_clients=["10.3.0.1@a", "10.3.0.2@b"]))
     publisher.publish(
@@ -105,7 +105,7 @@ def publish_shop_days(root: Path) -> str:
 
 
 def _day(order_clients: list[str]) -> dict[str, Rows]:
-    """Return a day on which `order-service` shares eight queues by AVG_BY_CIRCLE, and two processes of `member-sync` have one client id."""
+    """Return a day: `order-service` divides eight queues by AVG_BY_CIRCLE; two processes of `member-sync` share a client id."""
     orders = {"consumer_group": "order-service", "topic": "order-events", "broker_name": "hz@broker-a"}
     members = {"consumer_group": "member-sync", "topic": "payment-notify", "broker_name": "hz@broker-b"}
     effective = {"strategy": "AVG_BY_CIRCLE", "strategy_source": "observed", "is_effective": True}
@@ -340,7 +340,7 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
 
 
 def _drift(queue: dict[str, Any], expected: list[str] | None, observed: list[str]) -> dict[str, Any]:
-    """Return a row of `ownership_drift` that is a match, for a queue with other columns that do not matter here."""
+    """Return a row of `ownership_drift` that is a match, for a queue whose other columns are irrelevant here."""
     subject = {name: queue[name] for name in ("consumer_group", "topic", "broker_name", "queue_id")}
     owners = {"expected_client_ids": expected, "observed_client_ids": observed}
     return (

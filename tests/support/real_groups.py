@@ -1,7 +1,7 @@
-"""The groups that the tests with real clusters start: well configured ones, and one for each mistake.
+"""The groups that the tests with real clusters start: correctly configured ones, and one for each mistake.
 
-Belongs here: what is started, with which settings, and what is true of it. Does not belong here: collecting, computing
-and comparing (see `test_real_clusters.py`).
+Belongs here: the groups, their settings, and the expected facts. Does not belong here: collecting, computing and comparing
+(see `test_real_clusters.py`).
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from tests.real_cluster import Group, RealCluster
 
 _TOTALS: Final = re.compile(r"(Diff|Inflight) Total: *(-?\d+)")
-"""What `mqadmin consumerProgress` ends with; before 5.0 it has the first alone."""
+"""The end of the output of `mqadmin consumerProgress`; releases before 5.0 print only the first line."""
 
 HZ_A: Final = "hz@broker-a"
 SH_B: Final = "sh@broker-b"
 SH_C: Final = "sh@broker-c"
 HALF_KNOWN: Final = Broker("hz@broker-d", name_servers=(0,))
-"""Registers with one name server of two."""
+"""Registers with one of two name servers."""
 
 BROKERS: Final = (HZ_A, Broker(SH_B, properties={"forceRegister": "false"}), SH_C)
-"""The second tells name servers only what has changed: what one of them forgets stays forgotten."""
+"""The second registers only changed topics with name servers: a deleted route stays deleted."""
 DIES: Final = SH_C
 
 EVERYBODY_OWNS_ALL: Final = "everywhere"
 """A broadcasting group."""
 
-# What must stay text in a shell, in SQL, in HTML, in a path and in a line.
+# Ids that must remain text in a shell, in SQL, in HTML, in a path and in a line.
 HOSTILE_IDS: Final = (
     "10.0.0.1@$(touch pwned)`touch pwned`; touch pwned #",
     "10.0.0.2@'; DROP TABLE gold.finding; --\" %s {0} \\",
@@ -70,16 +70,16 @@ def pinned(lists: Mapping[str, Iterable[tuple[str, str, int]]]) -> dict[str, Any
 
 
 def start_well(cluster: RealCluster, *, older_client: str | None) -> None:
-    """Start groups of every strategy, each as it should be.
+    """Start groups of every strategy, all of them correctly configured.
 
     Args:
-        cluster: It has `BROKERS`.
-        older_client: A release for one member of a group whose others have the cluster's own; None for none.
+        cluster: A cluster with `BROKERS`.
+        older_client: The release of one member in a group whose other members have the cluster's release; None for none.
     """
     cluster.create_topic("orders", 4)
     cluster.create_topic("small", 1)
     cluster.create_topic("pinned", 2, brokers=[HZ_A, SH_B])
-    # More queues to read than to write, as after a topic was made smaller: clients read all of them.
+    # More read queues than write queues, as after a topic was shrunk: clients read all of them.
     cluster.create_topic("shrunk", 3, write_queues=1)
     cluster.send("orders", 60)
     start = cluster.start_consumers
@@ -114,14 +114,14 @@ def start_well(cluster: RealCluster, *, older_client: str | None) -> None:
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is wrong in a group, and what the ledger has to say of it: no less and no more.
+    """A mistake in a group, and the exact results that the ledger must report.
 
     Attributes:
-        states: State and likely cause of the queues that are not in order.
-        other_findings: Kind and likely cause of the findings that do not tell of such queues.
-        unknown: Why the state of some queues is unknown.
-        is_restless: Whether its clients never come to rest. Then which queues are wrong, and how, changes every second, and
-            `states` only says what may be.
+        states: State and likely cause of the queues that do not match.
+        other_findings: Kind and likely cause of the findings that are not about such queues.
+        unknown: Reasons why the state of some queues is unknown.
+        is_restless: Whether its clients never become stable. Then the mismatches change every second, and `states` contains
+            the possible ones.
     """
 
     states: frozenset[tuple[str, str]] = frozenset()
@@ -143,7 +143,7 @@ def _mistake(cause: str, *states: str, is_restless: bool = False, **findings: st
 
 MISTAKES: Final[Mapping[str, Mistake]] = {
     "mixed": _mistake("mixed_strategies", "unowned", "multiple_owners", mixed_strategies=None),
-    # Each broker lets one of the processes answer, and connections are no proof of another.
+    # Each broker forwards a query to one of the processes, and connections do not prove that there is another.
     "same-id": Mistake(
         frozenset({("unowned", "duplicate_client_id")}),
         frozenset({("duplicate_client_id", None)}),
@@ -152,15 +152,15 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "apart": _mistake("subscriptions_differ", "unowned", subscriptions_differ=None),
     "halved": _mistake("route_views_differ", "unowned", "multiple_owners"),
     "one-room": _mistake("room_without_clients", "unowned"),
-    # The old member takes its share from the wrong room, and its share of the right one is left over.
+    # The old member allocates queues of the wrong room, so its queues of the right room have no owner.
     "aged": Mistake(frozenset({("unowned", "room_without_clients"), ("unowned", "mixed_clients")})),
-    # Both take their shares from the wrong room, so nobody has the right one.
+    # Both allocate queues of the wrong room, so the queues of the right room have no owner.
     "outdated": Mistake(frozenset({("unowned", "room_without_clients"), ("unowned", "old_machine_room")})),
     "gap": _mistake("not_in_config_list", "unowned"),
     "overlap": _mistake("config_list_overlap", "multiple_owners"),
     "fading": _mistake("route_missing", "unexpected_owner"),
     "gone": _mistake("group_offline", "unowned", group_offline=None),
-    # Every queue is in order: clients are too many.
+    # Every queue matches, but there are too many clients.
     "crowd": _mistake("", idle_clients="more_clients_than_queues"),
     "snug": _mistake("", idle_clients="more_clients_than_queues"),
     "split": _mistake("route_views_differ", *_ANY_STATE, is_restless=True, member_lists_differ=None),
@@ -172,17 +172,17 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         client_unreachable=None,
     ),
 }
-"""By group; of `same-id`, where both brokers passed the question on to the same process. `start_badly` starts all but `snug`, which has lost a broker."""
+"""By group. `same-id` is the case in which both brokers forwarded the query to the same process. `start_badly` starts all groups except `snug`, which has lost a broker."""
 
 
 PROVEN_PROCESSES: Final = _mistake(
     "duplicate_client_id", "unowned", "multiple_owners", duplicate_client_id=None
 )
-"""What the ledger reports about `same-id` where each broker passed the question on to another process."""
+"""The ledger's results for `same-id` if each broker forwarded the query to a different process."""
 
 
 def start_badly(cluster: RealCluster) -> None:
-    """Start a group for each mistake, let a broker die, and wait until all clients have seen it."""
+    """Start a group for each mistake, kill a broker, and wait until all clients have noticed it."""
     cluster.start_broker(HALF_KNOWN)
     cluster.create_topic("extra", 2, brokers=[HZ_A, SH_B])
     cluster.create_topic("split", 4, brokers=[HZ_A, HALF_KNOWN.name])
@@ -257,7 +257,7 @@ def start_badly(cluster: RealCluster) -> None:
 
 
 def wait_until_all_is_committed(cluster: RealCluster, group: Group) -> None:
-    """Wait until the brokers have the offsets of all that the group has consumed: what is handed out and not committed may be in flight."""
+    """Wait until the brokers have the offsets of all consumed messages: handed-out but uncommitted messages can be in flight."""
     for member in group.members:
         cluster.persist_offsets(member)
 
@@ -270,19 +270,19 @@ def wait_until_all_is_committed(cluster: RealCluster, group: Group) -> None:
 
 
 def halve_route(cluster: RealCluster) -> None:
-    """Let the second name server know `halved` on one of its two brokers alone.
+    """Remove one of the two brokers of `halved` from the second name server's route.
 
-    It stays so until the other one has something new to say, and then says all of its topics again.
+    The route stays so until that broker has a change to register, because it then registers all of its topics.
     """
     if cluster.route("halved", cluster.name_servers[1]) != {HZ_A: 2}:
         cluster.delete_route("halved", [1])
-        # One of its two brokers says it again.
+        # One of its two brokers registers it again.
         cluster.create_topic("halved", 2, brokers=[HZ_A])
         cluster.wait_for_route("halved", 1, {HZ_A: 2})
 
 
 def settings_of(groups: Iterable[Group]) -> dict[str, Any]:
-    """Return what the settings file has to say about groups: the parameters that no client tells."""
+    """Return the groups' entries for the settings file: the parameters that no client reports."""
     return {
         group.name: dict(group.members[0].strategy)
         for group in groups

@@ -1,4 +1,4 @@
-"""Reads a report as a browser does: tables, statements, attributes; and runs the statements."""
+"""Parses a report as a browser does: tables, statements, attributes; and runs the statements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from rebalance_ledger.warehouse.query import query
 
 NOT_SHOWN = {"consumer_group", "arcs"}
-"""Columns of a group's queries that the page shows otherwise: in the heading and in a chart."""
+"""Columns of a group's queries that the page shows elsewhere: in the heading and in a chart."""
 
 
 @dataclass
@@ -36,14 +36,14 @@ class ReportPage(HTMLParser):
 
     @classmethod
     def of(cls, html: str) -> ReportPage:
-        """Read a page."""
+        """Parse a page."""
         page = cls()
         page.feed(html)
         page.close()
         return page
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the element, and begin a table, row, cell or statement."""
+        """Record the element, and begin a table, row, cell or statement."""
         attributes = dict(attrs)
         self.tags.append((tag, attributes))
         self._open.append(tag)
@@ -75,7 +75,7 @@ class ReportPage(HTMLParser):
 
 
 def shown(value: object) -> str:
-    """Return a value as a cell shows it."""
+    """Return a value as displayed in a cell."""
     match value:
         case None | []:
             return "-"

@@ -1,4 +1,4 @@
-"""Airflow's API server with the plugin of pages, in a process of its own, and requests to it."""
+"""Airflow's API server with the plugin of pages, in a separate process, and requests to it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Request:
     """A request for a page.
 
     Attributes:
-        path: Sent as it is.
-        is_logged_in: Whether it has the token of a user.
+        path: The path, which is sent unchanged.
+        is_logged_in: Whether it has a user's token.
         accept: The header `Accept`.
     """
 
@@ -33,7 +33,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Served:
-    """The answers to requests, in their order, and what the server wrote meanwhile.
+    """The responses to requests, in their order, and the server's output since then.
 
     Attributes:
         answers: Status, headers and text of each.
@@ -45,14 +45,14 @@ class Served:
 
 
 class PageServer(AnsweringProcess):
-    """An API server in an Airflow, in a process of its own."""
+    """An API server of an Airflow, in a separate process."""
 
     def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
-        """Start it.
+        """Start the server.
 
         Args:
-            environment: Of the Airflow.
-            folder: For files of the server.
+            environment: The environment of the Airflow.
+            folder: The folder for files of the server.
         """
         passwords = folder / "passwords.json"
         passwords.write_text(json.dumps({"admin": PASSWORD}))
@@ -70,8 +70,8 @@ class PageServer(AnsweringProcess):
 
         Args:
             requests: The requests.
-            user: Who logs in, with `PASSWORD`.
-            variables: What the server's environment has too while it answers.
+            user: The user that logs in, with `PASSWORD`.
+            variables: Variables that are added to the server's environment while it answers.
         """
         asked = [(request.path, request.is_logged_in, request.accept) for request in requests]
         written_before = self.output.stat().st_size
