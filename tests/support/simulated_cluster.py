@@ -1,4 +1,4 @@
-"""A cluster that answers the collector's questions from memory, for what a real one cannot be made to do on demand."""
+"""A cluster that answers the collector's queries from memory, for behaviour that a real cluster cannot produce on demand."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ def silence(kind: str = NO_CONNECTION) -> Answer:
 
 @dataclass
 class SimulatedCluster:
-    """What its servers know; a test changes what it wants.
+    """The state of its servers, which tests change as needed.
 
     Attributes:
-        topics: By name server.
+        topics: Topics by name server.
         brokers: By name server: (name, id, address) of each broker.
-        groups: By broker address.
-        members: By group: client id -> addresses of the brokers that see it.
+        groups: Groups by broker address.
+        members: By group: client id -> addresses of the brokers that list it.
         subscribed: The topics of every group that has members.
-        release: Of each broker.
-        instead: Asked first: an answer that replaces the usual one, or None.
-        calls: Every question, in the order of their coming.
-        most_at_once: How many calls were under way at a time, at most.
+        release: The release of each broker.
+        instead: Called first: returns an answer that replaces the usual one, or None.
+        calls: Every query, in order of arrival.
+        most_at_once: The maximum number of concurrent calls.
     """
 
     topics: dict[str, list[str]]
@@ -170,7 +170,7 @@ def small_cluster() -> SimulatedCluster:
 
 
 class Lines:
-    """Keeps what would be written: (kind, what was asked, payload or None, error type)."""
+    """Collects the lines instead of writing them: (kind, request parameters, payload or None, error type)."""
 
     def __init__(self) -> None:
         self.all: list[tuple[str, dict[str, Any], str | None, str | None, str | None]] = []
@@ -192,7 +192,7 @@ class Lines:
             self.events.append(text)
 
     def of(self, kind: str, **asked: str) -> list[tuple[str | None, str | None, str | None]]:
-        """Return (payload, error type, error message) of the lines of a kind that were asked this."""
+        """Return (payload, error type, error message) of the lines of a kind with these request parameters."""
         return [line[2:] for line in self.all if line[0] == kind and asked.items() <= line[1].items()]
 
     def counts(self) -> Counter[str]:
@@ -216,7 +216,7 @@ class Steps:
 
 
 class AdminClients:
-    """What was given to the admin client, and who answers instead of it."""
+    """A substitute for the admin client, which records its arguments and provides a simulated cluster."""
 
     def __init__(self) -> None:
         self.cluster = small_cluster()

@@ -1,7 +1,7 @@
-"""Small days that are computed together: planning a day costs Spark seconds, and the rows of a small one nothing.
+"""Small days that are computed together, because planning a day costs seconds of Spark and its few rows cost nothing.
 
-Belongs here: how days of several tests are computed at once. Does not belong here: days that are compared with what was published
-before, that have settings of their own, or whose work tables are read: they are computed alone.
+Belongs here: computing the days of several tests at once. Does not belong here: days that are compared with earlier
+publications, that have their own settings, or whose work tables are read. Those are computed alone.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WriteExports: TypeAlias = Callable[[Path], Sequence[tuple[str, date]]]
-"""Seals exports of clusters that no other test has; gives cluster and ds of those to compute, in order."""
+"""Seals exports of clusters that no other test has; returns cluster and ds of those to compute, in order."""
 
 
 class SmallDays:
-    """Days of the default settings in one warehouse, staged; tests only read their stages, and may have them judged and published."""
+    """Staged days with default settings in one warehouse; tests only read their stages, and may run the gate and publish them."""
 
     def __init__(self, spark: SparkSession, folder: Path, writers: Iterable[WriteExports]) -> None:
-        """Seal and compute what the writers say. A day that another one of its cluster follows is published, for that one's baseline."""
+        """Seal the writers' exports and compute them. Publish a day that is the baseline of a later day of its cluster."""
         from spark_jobs.side_by_side import SideBySide
 
         exports, warehouse = folder / "exports", Warehouse.at(str(folder / "warehouse"))
@@ -50,5 +50,5 @@ class SmallDays:
                     steps.publish(day)
 
     def of(self, write: WriteExports) -> list[Day]:
-        """Return the days of a writer, in its order."""
+        """Return the days of a writer in order."""
         return self._of_writer[write]

@@ -1,7 +1,7 @@
-"""Churn as the other rows of two staged days give it, so that a test can spoil one thing.
+"""Churn that follows from the other rows of two staged days, so that a test can corrupt one value.
 
-Written with loops over one queue at a time, and the least number of moves by trying every way to change places: it shares
-nothing with the job or with the gate's SQL.
+Written with loops over one queue at a time, and with the minimum of moves found by trying every permutation of clients. It
+shares no code with the job or the gate's SQL.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ NUMBERS = (
 
 
 def least_moves(before: Sequence[int], now: Sequence[int]) -> int:
-    """Return how many of the queues that clients had before must move at least, by trying which client takes whose place.
+    """Return the minimum number of moves of previously owned queues, over all permutations of clients.
 
     Args:
-        before: how many queues each client had that is still there; two clients more or fewer do not matter.
-        now: how many queues each has now.
+        before: Each client's number of previous queues that still exist; up to two more or fewer clients make no difference.
+        now: Each client's number of queues.
     """
     size = max(len(before), len(now))
     had, has = (list(loads) + [0] * (size - len(loads)) for loads in (before, now))
@@ -46,7 +46,7 @@ def least_moves(before: Sequence[int], now: Sequence[int]) -> int:
 
 
 def add_churn(day: StagedDay) -> None:
-    """Add the rows of `assignment_churn` that are not there yet."""
+    """Add the missing rows of `assignment_churn`."""
     there = {_key(row) for row in day.rows["assignment_churn"]} | day.without_churn
     for row in day.rows["assignment_fairness"]:
         if _key(row) not in there:
@@ -118,7 +118,7 @@ def _churn(day: StagedDay, fairness: Row) -> Row:
 
 
 def _observed(day: StagedDay, group: str, topic: str) -> Row:
-    """Return what was seen on both days, whichever clients should own the queues."""
+    """Return the observations of both days, regardless of the expected owners."""
     before = {
         (row["broker_name"], row["queue_id"]): row
         for row in day.before["ownership_drift"]
@@ -156,5 +156,5 @@ def _owners(rows: Iterable[Row]) -> Owners:
 
 
 def _loads(owners: Iterable[frozenset[str]]) -> Counter[str]:
-    """Return how many queues each client has; '' has those without an owner."""
+    """Return the number of queues of each client; '' counts those without an owner."""
     return Counter(client for clients in owners for client in (clients or {""}))

@@ -1,6 +1,6 @@
-"""A small staged day that is in order, built row by row, so that a test can spoil exactly one thing in it.
+"""A small valid staged day, built row by row, so that a test can corrupt exactly one value.
 
-Its assignments are written with two lines of arithmetic and not with `strategies`: the gate must not need them either.
+Its assignments are computed with two lines of arithmetic and not with `strategies`, because the gate does not use them either.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROUTE_FILE = "nameserver_routes.jsonl"
 NAMESERVERS = ("127.0.0.1:9876", "127.0.0.1:9877")
 BROKERS = ("broker-a", "broker-b")
 ORDINAL = 479
-"""What clients of 5.3.3 report as their version."""
+"""The version ordinal that clients of 5.3.3 report."""
 COMPARED = (
     "queue_assignment",
     "consumer_connection",
@@ -52,7 +52,7 @@ NUMBERS_OF_OWNERS = (
     "multiple_owner_queue_count",
     "is_within_bound",
 )
-"""What `assignment_fairness` says of the owners: nothing of a topic that no strategy divides."""
+"""The columns of `assignment_fairness` about the owners, which are null for a topic that no strategy divides."""
 TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
 
 Row = dict[str, Any]
@@ -69,32 +69,32 @@ USUAL_SEVERITY: Final = {
     "offset_file_shared": "critical",
     "broadcast_messages_lost": "critical",
 }
-"""Of the kinds that staged days have; `warning` for the others."""
+"""By kind of the findings in staged days; `warning` for other kinds."""
 
 
 @dataclass
 class StagedDay:
-    """The rows of every staged table, by the table's name, and what the manifest says of the export."""
+    """The rows of every staged table by the table's name, and the export's manifest."""
 
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
     manifest: list[Row] = field(default_factory=list)
     undetermined: set[str] = field(default_factory=set)
     findings_of_drift: list[tuple[Row, list[Row]]] = field(default_factory=list)
-    """Groups and topics of whose drift and divergence no finding is made."""
+    """Groups and topics without findings for their drift and divergence."""
     export: list[Row] | None = None
-    """The lines of the export; None: those that give the rows."""
+    """The lines of the export; None for those from which the rows follow."""
     baseline_ds: date | None = None
-    """The earlier published day, if there is one."""
+    """The baseline day, if there is one."""
     before: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in COMPARED})
-    """The rows of the earlier day that the build reads, by the table's name."""
+    """The baseline rows that the build reads, by the table's name."""
     without_churn: set[tuple[str, str, str]] = field(default_factory=set)
-    """Group, topic and strategy of the rows of churn that are left out."""
+    """Group, topic and strategy of the omitted rows of churn."""
     excluded_groups: list[str] = field(default_factory=list)
-    """Groups without which the day is measured."""
+    """Groups that are excluded from the metrics."""
     settings: ClusterSettings = field(default_factory=ClusterSettings)
 
     def add(self, table: str, **values: Any) -> Row:
-        """Add a row of this cluster and day; columns that are not given are null."""
+        """Add a row of this cluster and day; columns without a value are null."""
         row: Row = {column.name: None for column in TABLES[table].all_columns}
         row |= {"cluster": CLUSTER, "ds": DS.isoformat()} | values
         unknown = row.keys() - {column.name for column in TABLES[table].all_columns}
@@ -103,22 +103,22 @@ class StagedDay:
         return row
 
     def of(self, table: str, **values: Any) -> list[Row]:
-        """Return the rows that have these values."""
+        """Return the rows with these values."""
         rows = list(self.rows[table])
-        # One condition after the other: days of golden vectors ask tens of thousands of times.
+        # Filter by one condition after the other, because days of golden vectors call this tens of thousands of times.
         for key, value in values.items():
             rows = [row for row in rows if row[key] == value]
         return rows
 
     def remove(self, table: str, **values: Any) -> list[Row]:
-        """Remove the rows that have these values, and return them."""
+        """Remove the rows with these values, and return them."""
         removed = self.of(table, **values)
         assert removed, f"nothing to remove from {table} with {values}"
         self.rows[table] = [row for row in self.rows[table] if row not in removed]
         return removed
 
     def add_export_file(self, path: str, states: tuple[str, ...] = ("payload",)) -> None:
-        """Add a file of the export with one line for each state, and what the manifest says of it."""
+        """Add a file of the export with one line for each state, and its entry in the manifest."""
         for number, state in enumerate(states, start=1):
             self.add("export_record", kind="some_kind", file=path, line_number=number, state=state)
             if state == "rejected":
@@ -149,7 +149,7 @@ class StagedDay:
             self.add_spread(topic, broker, queues_per_broker, others)
 
     def add_route_answers(self, topic: str, states: tuple[str, str], error_code: int | None = None) -> None:
-        """Add what became of the question for a topic's route, name server by name server."""
+        """Add the outcome of the route query for a topic at each name server."""
         file = f"routes of {topic}"
         self.add_export_file(file, states)
         for row, nameserver in zip(self.of("export_record", file=file), NAMESERVERS, strict=True):
@@ -157,7 +157,7 @@ class StagedDay:
             row["error_code"] = error_code if row["state"] == "error" else None
 
     def add_route(self, nameserver: str, topic: str, broker: str, queue_count: int, **values: Any) -> Row:
-        """Add a broker to a name server's route: it has a master, and its queues are read and written."""
+        """Add a broker to a name server's route, with a master and with readable and writable queues."""
         usual = {
             "is_in_route": True,
             "perm": 6,
@@ -175,7 +175,7 @@ class StagedDay:
     def add_spread(
         self, topic: str, broker: str, queue_count: int, others: tuple[int, ...] = (), **values: Any
     ) -> Row:
-        """Add the row of `producer_spread` of a broker with so many queues, beside brokers with so many."""
+        """Add the `producer_spread` row of a broker with this number of queues, in a topic with `others` on the other brokers."""
         left, total = sum(others), queue_count + sum(others)
         usual = {
             "publish_source": "route",
@@ -227,11 +227,11 @@ class StagedDay:
             self.assign(group, topic, strategy, clients, is_effective=strategy == strategies[0])
 
     def configure(self, group: str, **rule: Any) -> None:
-        """Set what the settings say of a group."""
+        """Set a group's entry in the settings."""
         self.settings.groups.update(ClusterSettings.model_validate({"groups": {group: rule}}).groups)
 
     def add_silent_group(self, group: str, topic: str, state: str, reason: str) -> Row:
-        """Add a group whose members are absent (`offline`) or not known (`unknown`); return its fairness row."""
+        """Add a group whose members are absent (`offline`) or unknown (`unknown`); return its fairness row."""
         for broker in BROKERS:
             self.add("group_presence", broker_name=broker, consumer_group=group, state=state)
         for broker, queue_id in self.queues(topic):
@@ -249,7 +249,7 @@ class StagedDay:
         return self.rate(group, topic, "AVG", () if state == "offline" else None)
 
     def queues(self, topic: str) -> list[tuple[str, int]]:
-        """Return the queues of a topic as the first name server has them."""
+        """Return the queues of a topic at the first name server."""
         return [
             (row["broker_name"], queue_id)
             for row in self.of("topic_route", topic=topic, nameserver=NAMESERVERS[0])
@@ -259,7 +259,7 @@ class StagedDay:
     def assign(
         self, group: str, topic: str, strategy: str, clients: tuple[str, ...], *, is_effective: bool
     ) -> None:
-        """Add rows of `queue_assignment` in blocks for AVG, in turns for all else, and of `assignment_fairness`."""
+        """Add rows of `queue_assignment` (contiguous blocks for AVG, round-robin for all others) and of `assignment_fairness`."""
         queues = self.queues(topic)
         everybody = sorted(clients)
         for index, (broker, queue_id) in enumerate(queues):
@@ -293,12 +293,12 @@ class StagedDay:
         self.rate(group, topic, strategy, clients)
 
     def hold(self, group: str, topic: str, broker: str, queue_id: int, client: str, **values: Any) -> Row:
-        """Add a client that has a queue in its process table."""
+        """Add a client with a queue in its process queue table."""
         queue = {"topic": topic, "broker_name": broker, "queue_id": queue_id, "client_id": client}
         return self.add("observed_owner", consumer_group=group, **queue, **{"is_pop": False} | values)
 
     def rate(self, group: str, topic: str, strategy: str, clients: tuple[str, ...] | None) -> Row:
-        """Set the row of `assignment_fairness` that follows from the rows of `queue_assignment`; `clients` is None where they are unknown."""
+        """Set the row of `assignment_fairness` that follows from the rows of `queue_assignment`; `clients` is None if unknown."""
         assigned = self.of("queue_assignment", consumer_group=group, topic=topic, strategy=strategy)
         queues = {
             (row["broker_name"], row["queue_id"]) for row in assigned if row["reason"] != "route_missing"
@@ -347,7 +347,7 @@ class StagedDay:
         return self.add("assignment_fairness", consumer_group=group, topic=topic, strategy=strategy, **values)
 
     def add_finding(self, **values: Any) -> Row:
-        """Add a finding that is in order, except for the values given; it is a root until another one is found to explain it."""
+        """Add a finding that is valid except for the passed values; it is a root until another finding explains it."""
         kind = values.get("kind", "idle_clients")
         of_cause = ADVICE_BY_CAUSE.get(values.get("likely_cause") or "", "")
         usual = {
@@ -363,7 +363,7 @@ class StagedDay:
         return self.add("finding", **usual | values)
 
     def show_to(self, database: GateDatabase) -> None:
-        """Show what the statements read."""
+        """Register the tables and views that the statements read."""
         groups = [{"consumer_group": group} for group in self.excluded_groups]
         database.show_records("excluded_group", "consumer_group string", groups)
         for name, table in TABLES.items():
@@ -388,7 +388,7 @@ class StagedDay:
         database.show_records("export_line", "kind string, value string", lines)
 
     def _count_members(self) -> None:
-        """Set the counts of connections and of members that report a strategy, except where a test has set them."""
+        """Set the counts of connections and of members that report a strategy, unless a test has set them."""
         connections = Counter(
             (row["consumer_group"], row["broker_name"], row["client_id"])
             for row in self.rows["consumer_connection"]
@@ -423,7 +423,7 @@ class StagedDay:
         return any(reports) and (not topics or topic in topics)
 
     def measure(self, statements: Sequence[str] = METRIC_STATEMENTS) -> list[Row]:
-        """Return what the gate is given: the rows of all statements, or of some."""
+        """Return the gate's input: the rows of all statements, or of some."""
         complete(self)
         add_churn(self)
         self._count_members()
@@ -436,7 +436,7 @@ class StagedDay:
         return self.measure_as_it_is(statements)
 
     def measure_as_it_is(self, statements: Sequence[str]) -> list[Row]:
-        """Return the same without what follows from the day's rows: drift, churn, counts."""
+        """Return the same without adding the derived rows: drift, churn, counts."""
         with gate_database(SANDBOX_CONFIG) as database:
             self.show_to(database)
             return database.metrics(statements)
@@ -452,7 +452,7 @@ def ddl_of(table: Table) -> str:
 
 
 def healthy_day() -> StagedDay:
-    """Return a day with two clustering groups, a broadcasting one, an offline one, one that could not be asked, and a vanished topic."""
+    """Return a day with two clustering groups, a broadcasting one, an offline one, an unreachable one, and a vanished topic."""
     day = StagedDay()
     day.add_export_file(ROUTE_FILE, ("payload",) * 200 + ("error", "rejected"))
     day.add_topic("orders")
@@ -468,7 +468,7 @@ def healthy_day() -> StagedDay:
 
 
 def keep_without_route(day: StagedDay, group: str, topic: str, owner: str) -> None:
-    """Add a topic that no name server knows, of which a client still holds queue 0 of `broker-c`."""
+    """Add a topic without a route at any name server, of which a client still owns queue 0 of `broker-c`."""
     queue = {
         "consumer_group": group,
         "topic": topic,

@@ -1,6 +1,6 @@
-"""Drift, divergence and their findings as the other rows of a staged day give them, so that a test can spoil one thing.
+"""Drift, divergence and their findings that follow from the other rows of a staged day, so that a test can corrupt one value.
 
-Written with loops over one queue and one broker at a time: it shares nothing with the job or with the gate's SQL.
+Written with loops over one queue and one broker at a time. It shares no code with the job or the gate's SQL.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COMPARED = {
 
 
 def complete(day: StagedDay) -> None:
-    """Add what the day's rows give, for the groups and topics that have none of it yet."""
+    """Add the derived rows of the day, for the groups and topics that have none yet."""
     groups = {
         row["consumer_group"] for name in ("queue_assignment", "observed_owner") for row in day.rows[name]
     }
@@ -257,7 +257,7 @@ def _against_config(route: Row | None, config: Row | None, *, is_answered: bool)
 
 
 def add_findings(day: StagedDay) -> None:
-    """Add the findings of drift and divergence that are still missing."""
+    """Add the missing findings of drift and divergence."""
     queues: dict[tuple[str, str, str, str | None], list[Row]] = defaultdict(list)
     for row in day.rows["ownership_drift"]:
         if row["state"] in KIND_OF_STATE and row["likely_cause"] != "group_offline":

@@ -1,4 +1,4 @@
-"""The lines of an export that give the rows of a staged day: written from the rows, so that both sides agree until one is changed."""
+"""The export lines of a staged day, derived from its rows, so that both sides agree until a test changes one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _of_groups(day: StagedDay) -> list[Row]:
             listed, wanted, present = (rows_by_key.get((group, name), []) for rows_by_key in tables)
             asked = {"group": group, column.removesuffix("_name"): name}
             lines.append(_answer_on_members(kind, asked, listed, wanted, present))
-    # Only lines with an instant are compared with these tables, and those are written by hand.
+    # Only lines with a time are compared with these tables, and tests write those explicitly.
     for (group, client_id, topic), _ in _by(day, "memory_offset", *client, "topic"):
         lines.append(line("consumer_status", "{}", group=group, client_id=client_id, topic=topic))
     for (group, client_id), _ in _by(day, "offset_file", *client):
@@ -69,7 +69,7 @@ def _of_groups(day: StagedDay) -> list[Row]:
 def _answer_on_members(
     kind: str, asked: dict[str, str], listed: list[Row], subscribed: list[Row], present: list[Row]
 ) -> Row:
-    """Return the line that gives the rows; where none does, a line with a reference, for which nothing is claimed."""
+    """Return the line with these rows; if no line has them, return one with a reference, about which no metric makes a claim."""
     [presence] = present if len(present) == 1 else [{"state": None}]
     if not listed and not subscribed and presence["state"] in {"offline", "unknown"}:
         message = "CODE: 206  DESC: not online" if presence["state"] == "offline" else "no answer"
@@ -102,14 +102,14 @@ def _of_brokers(day: StagedDay) -> list[Row]:
     for (broker,), rows in _by(day, "broker_setting", "broker_name"):
         settings = "\n".join(f"{row['setting']}={row['value']}" for row in rows)
         lines.append(line("broker_config", settings, broker=broker))
-    # Only a line with an instant is compared with this table, and such a one is written by hand.
+    # Only lines with a time are compared with this table, and tests write those explicitly.
     for (broker,), _ in _by(day, "queue_order_lock", "broker_name"):
         lines.append(line("consumer_order_info", "{}", broker=broker))
     return lines
 
 
 def line(kind: str, payload: str, **asked: str) -> Row:
-    """Return one line as the view has it."""
+    """Return one line as a row of the view."""
     return {"kind": kind, "value": json.dumps({"kind": kind, "payload": payload} | asked)}
 
 
@@ -159,7 +159,7 @@ def _members(connections: list[Row], subscriptions: list[Row], presence: Row, *,
 
 
 def _route(rows: list[Row]) -> str:
-    """Return the route that gives the rows; where none does, one with an entry of one broker twice, for which nothing is claimed."""
+    """Return the route with these rows; if none has them, return one with two entries of a broker, about which no metric makes a claim."""
     routed = [row for row in rows if row["queue_data_count"] is not None]
     entries = [
         {
@@ -170,7 +170,7 @@ def _route(rows: list[Row]) -> str:
         }
         for row in routed
     ]
-    # A test that spoils a row may leave no route that would give it.
+    # If a test corrupts a row, there may be no route with these rows.
     is_odd = any(
         row["queue_data_count"] != 1
         or not row["is_in_route"]

@@ -1,6 +1,6 @@
-"""What silver and gold show of a problem, kind by kind: a finding of each must follow from it.
+"""Rows in silver and gold for each kind of finding, from which a finding of the kind must follow.
 
-The numbers are those of the findings that `test_finding_measures` has of these kinds.
+The numbers are those of the findings of these kinds in `test_finding_measures`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OF_REASONS: Final = {
     "strategy_unknown_to_broker": "strategy_unknown_to_broker",
     "mixed_request_modes": "mixed_request_modes",
 }
-"""Kind -> why the queues of the topic are left open."""
+"""Kind -> reason why the owners of the topic's queues are undetermined."""
 
 OF_DIFFERENCES: Final = {
     "broker_missing_on_nameserver": "broker_missing",
@@ -28,7 +28,7 @@ OF_DIFFERENCES: Final = {
     "broker_address_differs": "addresses",
     "route_config_differs": "config_perm",
 }
-"""Kind -> what the answers of the name servers differ in."""
+"""Kind -> the difference between the answers of the name servers."""
 
 _FACTS: Final[dict[str, Callable[[StagedDay, str, str], None]]] = {}
 
@@ -77,10 +77,10 @@ def add_difference(day: StagedDay, broker: str, difference: str) -> None:
 def add_members(
     day: StagedDay, group: str, *strategies: str | None, brokers: int = 1, asking: tuple[bool, ...] = ()
 ) -> None:
-    """Add members of a topic `t`, each with its strategy; None for one that could not be asked."""
+    """Add members of a topic `t` with their strategies; None for a member that did not answer."""
     add_fairness(day, group, max_queues_per_client=1)
     for number, strategy in enumerate(strategies, start=1):
-        # An id that a regular expression must not take for its own end.
+        # An id that must not terminate a quoted part of a regular expression.
         member = {"consumer_group": group, "client_id": f"c{number}" if strategy else rf"c\E({number}"}
         for broker in range(brokers):
             if number <= len(strategies) - broker:
@@ -282,7 +282,7 @@ def _open_division(day: StagedDay, kind: str, name: str) -> None:
         "CONFIG",
         asking=(kind in {"server_load_balancer_off", "strategy_unknown_to_broker"}, True),
     )
-    # Nobody divides the queues, so two strategies are no problem here.
+    # No client divides the queues, so two strategies are not a problem here.
     day.of("assignment_fairness", consumer_group=name)[0]["max_queues_per_client"] = None
     add_drift(day, name, state="unknown", expected_reason=OF_REASONS[kind], client_count=2)
 

@@ -1,6 +1,6 @@
-"""Ids, parents and severities of a staged day's findings, so that a test can spoil one of them.
+"""Ids, parents and severities of a staged day's findings, so that a test can corrupt one of them.
 
-Written with loops over one finding at a time: it shares nothing with the job or with the gate's SQL.
+Written with loops over one finding at a time. It shares no code with the job or the gate's SQL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SEVERITIES = ["critical", "warning", "info"]
 
 
 def identify(day: StagedDay) -> None:
-    """Give an id to every finding that has none, and a parent to those that have their cause with another one of the group."""
+    """Add the missing ids, and the parents of findings whose cause is another finding of the group."""
     of_cause: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in day.rows["finding"]:
         if row["finding_id"] is None:
@@ -39,7 +39,7 @@ def identify(day: StagedDay) -> None:
 
 
 def explain(root: Row, others: list[Row]) -> None:
-    """Put findings below another one, which is a root."""
+    """Make a root finding the parent of others."""
     root["severity"] = min((row["severity"] for row in (root, *others)), key=SEVERITIES.index)
     for row in others:
         row.update(parent_finding_id=root["finding_id"], root_finding_id=root["finding_id"], severity="info")

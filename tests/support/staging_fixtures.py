@@ -1,4 +1,4 @@
-"""Stages small judged days by hand, as the build job and the gate leave them, without Spark."""
+"""Writes small evaluated days to the staging area, as the build job and the gate do, without Spark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OFFSET_READING = pa.schema(
         *((name, pa.binary()) for name in ("main_content", "bak_content")),
     ]
 )
-"""What the gate reads of the offset files that the build has read."""
+"""The columns that the gate reads from the offset files of the build."""
 
 
 def owner(queue_id: int, client_id: str | None) -> Row:
@@ -56,7 +56,7 @@ def owner(queue_id: int, client_id: str | None) -> Row:
 
 
 def held_queue(queue_id: int, *client_ids: str, state: str = "match") -> Row:
-    """Return a row of `ownership_drift`: a queue that these clients were seen to hold."""
+    """Return a row of `ownership_drift` for a queue with these observed owners."""
     return owner(queue_id, None) | {
         "state": state,
         "strategy": "AVG",
@@ -112,9 +112,9 @@ def stage_day(
     excluded_groups: Sequence[str] = (),
     **rows_of: list[Row],
 ) -> None:
-    """Stage a whole day; tables that are not given have no rows.
+    """Stage a complete day; tables without an argument have no rows.
 
-    `build`: more of what it was computed from. `excluded_groups`: the groups that the gate accepts it without.
+    `build`: additional entries of the build's record. `excluded_groups`: the groups without which the gate accepts the day.
     """
     stage = warehouse.stage(cluster, ds, attempt)
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
@@ -149,13 +149,13 @@ def stage_measured_day(
     violations: Mapping[str, float | None],
     run_id: str = "run-1",
 ) -> None:
-    """Stage Monday and let the gate find these numbers of violations; None leaves an expectation unmeasured."""
+    """Stage Monday and make the gate find these numbers of violations; None leaves an expectation unmeasured."""
     stage_day(warehouse, MONDAY, run_id=run_id, verdict=None, attempt=run_id, queue_assignment=owners("c1"))
     let_gate_find(monkeypatch, violations)
 
 
 def let_gate_find(monkeypatch: pytest.MonkeyPatch, violations: Mapping[str, float | None]) -> None:
-    """Let the gate find these numbers of violations in any stage; None leaves an expectation unmeasured."""
+    """Make the gate find these numbers of violations in any stage; None leaves an expectation unmeasured."""
     numbers: dict[str, float | None] = {
         name: expectation.threshold_min or 0.0
         for name, expectation in EXPECTATIONS.items()
@@ -175,12 +175,12 @@ def let_gate_find(monkeypatch: pytest.MonkeyPatch, violations: Mapping[str, floa
 
 
 def record_again(warehouse: Warehouse, cluster: str, ds: date, stage: StagingArea) -> None:
-    """Record the files of a stage as they are now, as if the build had written them so."""
+    """Record the current files of a stage, as if the build had written them."""
     finish(warehouse, cluster, ds, stage, read_build(stage), inventory_of_stage(stage, DayRows(cluster, ds)))
 
 
 def write_staged(place: str, table: Table, cluster: str, ds: date, rows: list[Row]) -> None:
-    """Write a staged table anew; `cluster` and `ds` of a row go before those of the day."""
+    """Write a staged table again; `cluster` and `ds` of a row override those of the day."""
     defaults = {
         column.name: None if column.nullable else _FILLED_IN.get(column.type) for column in table.columns
     }

@@ -1,4 +1,4 @@
-"""The command line `ledger` in a process of its own, as a user starts it."""
+"""The command line `ledger` in a separate process, as a user starts it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PATIENTLY: Final = {
     "client_timeout_ms": 40_000,
     "unresponsive_after_s": 60,
 }
-"""`collect` settings for where every answer counts: a whole cluster on one busy machine answers late."""
+"""`collect` settings for tests that need every answer: a whole cluster on one busy machine answers late."""
 
 
 def ledger(folder: Path, *words: str) -> str:
-    """Return what a command writes to standard output, run in this folder; it must succeed."""
+    """Return the standard output of a command that runs in this folder and must succeed."""
     answer = subprocess.run(
         [ROOT / "setup" / "in-environment", "ledger", *words],
         cwd=folder,
@@ -34,7 +34,7 @@ def ledger(folder: Path, *words: str) -> str:
 
 
 def ask(folder: Path, query: str, *, warehouse: str) -> list[dict[str, Any]]:
-    """Return the rows that a query of the published tables gives."""
+    """Return the rows of a query of the published tables."""
     answer = ledger(folder, "sql", query, "--format", "json", "--warehouse", warehouse)
     rows: list[dict[str, Any]] = json.loads(answer)
     return rows

@@ -1,4 +1,4 @@
-"""One example of every strategy in every variant, for the tests that ask the same of all of them."""
+"""One example of every strategy in every variant, for tests that apply to all of them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LAG_COUNT = {queue: at * at % 101 for at, queue in enumerate(EVERY_QUEUE)}
 
 
 def room_of_queue(queue: MessageQueue) -> str | None:
-    """Return the room of a queue: most queues have one; one broker has none, and one throws."""
+    """Return the room of a queue: most brokers have rooms, one has none, and one raises an error."""
     if queue.broker_name == "room1@b@":
         raise RocketMQError("IllegalStateException", "no room for broker")
     return None if queue.broker_name == "@" else f"room{1 + queue.queue_id % 2}"

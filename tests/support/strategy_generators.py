@@ -1,4 +1,4 @@
-"""Hypothesis generators of queues, clients and groups, with the odd names that break string handling."""
+"""Hypothesis generators of queues, clients and groups, with names that break string handling."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def queue_lists(draw: st.DrawFn, topic: str | None = None) -> list[MessageQueue]
 
 subscriptions = st.tuples(queue_lists(), client_lists)
 batches = st.lists(subscriptions, max_size=6)
-"""Some subscriptions, among them empty ones and ones that share their clients."""
+"""Several subscriptions, including empty ones and ones with the same clients."""
 
 
 def owner_pairs(owners: Owners) -> list[tuple[int, int, int]]:
-    """Return the (subscription, queue, client) triples of a batch's answer."""
+    """Return the (subscription, queue, client) triples of a batch's result."""
     columns = (owners.subscription_index, owners.queue_index, owners.client_index)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -60,7 +60,7 @@ def owner_pairs(owners: Owners) -> list[tuple[int, int, int]]:
 def ask_client_by_client(
     strategy: Strategy, asked: list[Subscription]
 ) -> tuple[list[tuple[int, int, int]], dict[int, str]]:
-    """Return what a batch must answer, asked as RocketMQ asks: the triples, and what was refused."""
+    """Return the expected result of a batch, computed with one call per client as in RocketMQ: the triples, and the errors."""
     triples: set[tuple[int, int, int]] = set()
     refused: dict[int, str] = {}
     for number, (queues, ids) in enumerate(asked):

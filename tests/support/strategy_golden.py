@@ -1,4 +1,4 @@
-"""Reading the golden vectors: cases as the Java classes answered them (see tests/golden/README.md)."""
+"""Reads the golden vectors: cases with the answers of the Java classes (see tests/golden/README.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parents[1] / "golden"
 
-# The exceptions whose text RocketMQ wrote; all other texts come from the Java runtime and are not compared.
+# The exceptions whose text is RocketMQ's own; all other texts come from the Java runtime and are not compared.
 _OWN_TEXTS = {"allocateMessageQueueStrategy is null", "machineRoomResolver is null"}
 
 
@@ -29,7 +29,7 @@ def cases(family: str) -> Iterator[dict[str, Any]]:
 
 
 def expectations(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each version with what its classes answered."""
+    """Yield each version with the answer of its classes."""
     for answer in case["expect"]:
         for version in answer["versions"]:
             yield version, answer
@@ -41,7 +41,7 @@ def queues(listed: list[list[Any]] | None) -> list[MessageQueue] | None:
 
 
 def expected_queues(answer: Any, listed: Sequence[MessageQueue] | None) -> Any:
-    """Return an answered list with its positions resolved; errors and null as `outcome` gives them."""
+    """Return an answered list with its positions resolved; errors and null as `outcome` returns them."""
     if isinstance(answer, dict):
         return expected_error(answer["error"])
     if answer is None:
@@ -50,13 +50,13 @@ def expected_queues(answer: Any, listed: Sequence[MessageQueue] | None) -> Any:
 
 
 def expected_error(error: dict[str, Any]) -> tuple[str, str | None]:
-    """Return the class name, and the text where RocketMQ wrote it."""
+    """Return the class name, and the text if it is RocketMQ's own."""
     own = error["type"] == "IllegalArgumentException" or error["message"] in _OWN_TEXTS
     return error["type"], error["message"] if own else None
 
 
 def outcome(ask: Callable[[], Any]) -> Any:
-    """Return what a call returned, or its error in the form of `expected_error`."""
+    """Return the result of a call, or its error in the format of `expected_error`."""
     try:
         return ask()
     except RocketMQError as error:
@@ -97,7 +97,7 @@ def _hash_function(described: dict[str, Any] | None) -> Callable[[str], int] | N
         "length": lambda text: len(java.order_key(text)) // 2,
         "const": lambda _: described["value"],
     }
-    # Every client asks about the same strings.
+    # Cached, because every client resolves the same strings.
     return cache(kinds[described["kind"]])
 
 

@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback that keeps what is said, and can cut it or put TLS before it."""
+"""A TCP proxy on loopback that records the traffic, and can cut connections or accept TLS."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _PIECE_BYTES = 65536
 
 
 class TcpProxy:
-    """Stands before one server; to be used in a `with`.
+    """A proxy in front of one server, as a context manager.
 
     Args:
         server: Its address.
-        cut_after: How many bytes of the server's are let through on each connection before it is cut; one number for each
-            connection in the order of their coming, the last for all that follow, None for all bytes.
-        tls: What it answers clients with; the server is talked to in plain.
+        cut_after: The number of the server's bytes that each connection forwards before it is cut: one number for each
+            connection in order of arrival, the last for all that follow, None for all bytes.
+        tls: The context for clients' connections; the connection to the server is plain.
 
     Attributes:
-        address: Where it listens.
-        heard: What the server has said, connection by connection.
-        asked: What clients have said to it, likewise.
+        address: The address that it listens on.
+        heard: The bytes sent by the server, by connection.
+        asked: The bytes sent by clients, by connection.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class TcpProxy:
 
     def _accept(self) -> None:
         host, _, port = self._server.rpartition(":")
-        # The listening socket is shut when nobody wants us any more.
+        # The listening socket is closed at exit.
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
@@ -64,7 +64,7 @@ class TcpProxy:
                     try:
                         client = self._tls.wrap_socket(client, server_side=True)
                     except OSError:
-                        continue  # It did not like our certificate.
+                        continue  # The client rejected our certificate.
                 server = socket.create_connection((host, int(port)))
                 with self._lock:
                     self._open += [client, server]

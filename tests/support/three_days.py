@@ -1,9 +1,9 @@
-"""Three days of one small cluster, of which the second has a fault of the code in one group: what many-day tests share.
+"""Three days of one small cluster, the second with a computation fault in one group, for tests of several days.
 
-The fault is a second owner, who is not even connected, of that group's first queue by each strategy; the settings want such
-a group left out. Clients come and go every day, and there is no export of the day before the last.
+The fault adds a second owner, which is not even connected, to that group's first queue for each strategy. The settings
+quarantine such a group. Clients come and go every day, and the day before the last has no export.
 
-Belongs here: the exports, and how a day of them is computed. Does not belong here: in which order (see the tests).
+Belongs here: the exports, and computing a day of them. Does not belong here: the order of the days (see the tests).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _READERS_OF_STOCK: Final[Mapping[date, Mapping[str, Sequence[str]]]] = {
 
 
 def sealed(exports: Path, *, cluster: str = CLUSTER, **members_of: Sequence[str]) -> Path:
-    """Seal the exports of a cluster anew, with other members of the groups where they are given by the day's name."""
+    """Seal the exports of a cluster again, with the members passed by the day's name replaced."""
     shutil.rmtree(exports / cluster, ignore_errors=True)
     for ds in DAYS:
         export = ExportBuilder(cluster, ds)
@@ -68,7 +68,7 @@ def sealed(exports: Path, *, cluster: str = CLUSTER, **members_of: Sequence[str]
 
 
 def _write_changing(export: ExportBuilder, *, is_changed: bool) -> None:
-    """Write a group that changes to a strategy whose parameters no settings say; c1 held 0 and 2 of the queues, then 0 and 1."""
+    """Write a group that changes to a strategy whose parameters are not in the settings; c1 had queues 0 and 2, then 0 and 1."""
     export.route("payments", {"a": 4})
     export.members("a", "changing", ["c1", "c2"], ["payments"])
     held = {"c1": (0, 1), "c2": (2, 3)} if is_changed else {"c1": (0, 2), "c2": (1, 3)}
@@ -93,7 +93,7 @@ def with_a_second_owner(original: Callable[..., DataFrame]) -> Callable[..., Dat
 
 @dataclass(frozen=True)
 class ThreeDays:
-    """Where the days are read and written; they are computed in the tests' own Spark session."""
+    """The locations of the days' exports and results; they are computed in the tests' shared Spark session."""
 
     spark: SparkSession
     exports: Path
@@ -102,7 +102,7 @@ class ThreeDays:
 
     @classmethod
     def below(cls, folder: Path, spark: SparkSession) -> ThreeDays:
-        """Seal the exports below a folder, with settings and a warehouse that is empty."""
+        """Seal the exports below a folder, with settings and an empty warehouse."""
         settings_file = folder / "ledger.yaml"
         settings_file.write_text(QUARANTINE % "")
         exports = sealed(folder / "exports")
@@ -112,14 +112,14 @@ class ThreeDays:
         return Day(CLUSTER, ds, self.exports, self.warehouse, self.settings_file)
 
     def run(self, *days: date) -> None:
-        """Compute days side by side and publish them in order, by code that has the fault."""
+        """Compute days in parallel and publish them in order, with the fault."""
         with self.with_fault():
             compute_and_publish(self.spark, *map(self.day, days))
 
     @staticmethod
     @contextmanager
     def with_fault() -> Iterator[None]:
-        """Compute with Tuesday's fault in the block."""
+        """Add Tuesday's fault to computations inside the context."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
                 build_module, "queue_assignment", with_a_second_owner(build_module.queue_assignment)
@@ -127,13 +127,13 @@ class ThreeDays:
             yield
 
     def run_without_quarantine(self, ds: date) -> None:
-        """Compute and publish a day by settings that quarantine no group, so that the gate refuses Tuesday."""
+        """Compute and publish a day with settings without quarantine, so that the gate rejects Tuesday."""
         strict = self.settings_file.with_name("strict.yaml")
         strict.write_text("clusters: {}\n")
         replace(self, settings_file=strict).run(ds)
 
     def backfill(self, first: date, last: date, *, is_reversed: bool = False) -> list[date]:
-        """Run some days in the order of `ledger backfill`, each computed alone, and return those that were run, in that order."""
+        """Run days in the order of `ledger backfill`, each computed alone, and return the days that ran, in order."""
 
         def run(day: Day, why: str, ahead: Iterable[Day]) -> DayOutcome:
             del ahead
@@ -145,6 +145,6 @@ class ThreeDays:
 
     @property
     def tables(self) -> list[TableDay]:
-        """Return what all published tables come to, of which none may be out of date."""
+        """Return the fingerprints of all published tables, none of which may be outdated."""
         assert stale_days(self.warehouse, CLUSTER) == ()
         return list(fingerprint(self.warehouse.root, CLUSTER))
