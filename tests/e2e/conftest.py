@@ -24,14 +24,14 @@ SAMPLE = ROOT / "samples" / "exports"
 
 
 class Project:
-    """The checkout's programs, run in the environment that `make` gives them.
+    """The checkout's programs, run in the environment that `make` uses.
 
     Args:
-        folder: For the warehouse and Airflow's home.
-        environment: What else their environment has.
+        folder: The folder for the warehouse and Airflow's home.
+        environment: Additional environment variables.
 
     Attributes:
-        api: What asks the Airflow that `airflow` has started.
+        api: A client of the Airflow that `airflow` starts.
     """
 
     def __init__(self, folder: Path, **environment: str) -> None:
@@ -50,7 +50,7 @@ class Project:
             self.run("airflow", "pools", "set", pool, "1", "one at a time")
 
     def run(self, *words: str, expect: int = 0, **environment: str) -> str:
-        """Run a program, with more in its environment, and return what it wrote to standard output."""
+        """Run a program with additional environment variables, and return its standard output."""
         answer = subprocess.run(
             [ROOT / "setup" / "in-environment", *words],
             cwd=ROOT,
@@ -64,13 +64,13 @@ class Project:
         return answer.stdout
 
     def rows(self, query: str) -> list[dict[str, Any]]:
-        """Ask the published tables."""
+        """Return the rows of a query of the published tables."""
         answer = self.run("ledger", "sql", query, "--format", "json", "--warehouse", str(self.warehouse))
         rows: list[dict[str, Any]] = json.loads(answer)
         return rows
 
     def backfill(self, first: str, last: str) -> list[str]:
-        """Ask a running Airflow for some days, one after the other, beside its scheduler; return the ids of the days' runs."""
+        """Start a sequential backfill in a running Airflow, beside its scheduler; return the ids of the days' runs."""
         wait_until(self.api.knows_dag, 120)
         self.api.unpause()
         dates = ["--from-date", first, "--to-date", last]
@@ -79,7 +79,7 @@ class Project:
 
     @contextmanager
     def airflow(self) -> Iterator[subprocess.Popen[str]]:
-        """`make airflow`, ended with Ctrl-C."""
+        """Run `make airflow`, and end it with Ctrl-C."""
         server = subprocess.Popen(
             [ROOT / "setup" / "in-environment", "python", "-m", "rebalance_ledger.pipeline.airflow_server"],
             cwd=ROOT,

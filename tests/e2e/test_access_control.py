@@ -41,13 +41,13 @@ ACCESS_CONTROL = {
 
 @dataclass(frozen=True)
 class Collected:
-    """What the ledger made of the cluster.
+    """The ledger's results for the cluster.
 
     Attributes:
-        folder: Where export, warehouse and pages are.
+        folder: The folder with export, warehouse and pages.
         export: The export's folder.
-        output: Everything that the commands wrote to terminals.
-        owners: Who holds each queue, by the word of each process.
+        output: The complete terminal output of the commands.
+        owners: The owners of each queue, as each process reports them.
     """
 
     folder: Path
@@ -57,7 +57,7 @@ class Collected:
 
 
 def permit(cluster: RealCluster, account: tuple[str, str], resources: Sequence[str]) -> None:
-    """Make an account that may read these resources and do nothing else."""
+    """Create an account that can read these resources and nothing else."""
     (address,) = cluster.broker_addresses.values()
     cluster.mqadmin("createUser", "-b", address, "-u", account[0], "-p", account[1], "-t", "Normal")
     words = ("-r", ",".join(resources), "-a", "Get,List", "-d", "Allow")
@@ -98,7 +98,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Collected:
 
 
 def written(folder: Path, *words: str, given: str = "") -> str:
-    """Run a command that must succeed, and return what it writes to the terminal."""
+    """Run a command that must succeed, and return its terminal output."""
     answer = subprocess.run(
         [ROOT / "setup" / "in-environment", "ledger", *words],
         cwd=folder,

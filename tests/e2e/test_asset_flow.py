@@ -32,7 +32,7 @@ ALARM_LIMIT_S = 300
 
 
 class Flow:
-    """A running Airflow with the sample's first day, a webhook, a cluster that never exports, and one whose export has no event.
+    """A running Airflow with the sample's first day, a webhook, a cluster that never exports, and an export without an event.
 
     Attributes:
         project: Airflow's folders and its warehouse.
@@ -46,7 +46,7 @@ class Flow:
         self.webhook = webhook
 
     def run_of(self, cluster: str, ds: str = DAY, *, number: int = 0) -> dict[str, Any]:
-        """Return the run of an event for a day, once it is there; the earliest is number 0."""
+        """Return the run of an event for a day, once it exists; the earliest is number 0."""
 
         def runs() -> list[dict[str, Any]]:
             key = f"{cluster}|{ds}"
@@ -57,7 +57,7 @@ class Flow:
         return runs()[number]
 
     def states(self, run: dict[str, Any]) -> dict[str, str]:
-        """Return the end of each task of a run."""
+        """Return the final state of each task of a run."""
         self.project.api.wait_for([run["dag_run_id"]])
         return {task["task_id"]: task["state"] for task in self.project.api.tasks(run["dag_run_id"])}
 
@@ -85,7 +85,7 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
         )
         server = stack.enter_context(project.airflow())
         wait_until(project.api.knows_dag, 120)
-        # The triggerer too: nothing is red on the home page.
+        # Include the triggerer, so that the home page shows no unhealthy component.
         wait_until(project.api.is_healthy, 120)
         project.api.unpause()
         yield Flow(project, server, webhook)
@@ -119,14 +119,14 @@ def test_a_missing_export_raises_an_alert_within_five_minutes_of_its_deadline(fl
             if task["task_id"] == "cluster_day.announce_export"
         }
 
-    # What follows the missed deadline fails with it, and shows whose it is.
+    # The task after the missed deadline fails too, and its map index shows the cluster.
     wait_until(unfinished, 120)
 
 
 def test_an_export_that_lands_without_an_event_starts_its_day_too(flow: Flow) -> None:
     run = flow.run_of("dropped", f"{datetime.now(UTC):%Y-%m-%d}")
 
-    # Its manifest is empty: the run of its own cluster and day says so.
+    # Its manifest is empty, and only the run of its own cluster and day fails for it.
     assert flow.states(run)["verify_export"] == "failed"
 
 
@@ -164,7 +164,7 @@ def test_a_failing_cluster_fails_only_its_own_run(flow: Flow) -> None:
     run = flow.run_of("silent")
 
     assert flow.states(run)["verify_export"] == "failed"
-    # The reason, and no traceback after it.
+    # The last message is the reason, without a traceback after it.
     reason = flow.project.api.last_shown(flow.project.api.task(run["dag_run_id"], "verify_export"))
     assert reason.startswith(f"{flow.project.environment['LEDGER_EXPORTS']}/silent/{DAY} is not an export:")
     assert "there is no such directory" in reason
@@ -175,7 +175,7 @@ def test_a_killed_scheduler_leaves_no_worker_and_no_build(flow: Flow) -> None:
     flow.project.api.trigger(DAY, force=True)
     wait_until(lambda: None if descendants(server, "spark_jobs/day_job.py") else "there is no build yet", 300)
     family = descendants(server)
-    # Its children that wait for tasks have its name.
+    # The scheduler's child processes that wait for tasks have the same name.
     min(descendants(server, "scheduler"), key=psutil.Process.create_time).kill()
 
     assert flow.server.wait(timeout=120) == 1

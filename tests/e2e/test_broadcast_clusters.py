@@ -1,9 +1,9 @@
-"""Broadcasting consumers with real offset files: the ledger's statements about them, compared with what the clients then do.
+"""Broadcasting consumers with real offset files: the ledger's results, compared with the later behaviour of the clients.
 
-Clients write their files, on disks of their own; where several releases are tested, beside one another. After the first day some of the files
-are damaged, lost or put back; on the second day the ledger is computed, every process is killed, and every client is
-started again with the very files that landed. The files are written by RocketMQ alone; the test only removes,
-copies and cuts them.
+Clients write their files on separate disks; clients of several releases run side by side. After the first day some files
+are damaged, lost or restored from a backup. On the second day the ledger runs, every process is killed, and every client
+is started again with exactly the files in the drop folder. Only RocketMQ writes the files; the test only removes, copies
+and truncates them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ QUEUE_COUNT: Final = 4
 TIMEOUT_S: Final = 120
 A_DAY: Final = timedelta(days=1)
 
-# What each queue of `notices` holds at a time. After the first day one more message makes offsets, and so files, longer.
+# The offsets of each queue of `notices` over time. After the first day they have one more digit, so files become longer.
 AT_BACKUP: Final = 2
 ON_THE_FIRST_DAY: Final = 9
 AT_THE_ACCIDENTS: Final = 19
@@ -55,28 +55,29 @@ REMADE_IN_THE_END: Final = 12
 REMADE_QUEUE_COUNT: Final = QUEUE_COUNT // 2
 
 WRITES_IN_PLACE: Final = frozenset(VERSIONS) - {"4.9.7"}
-"""Releases that write over the main file (from 5.1.0); older ones write beside it and rename."""
+"""Releases that overwrite the main file (from 5.1.0); older releases write another file and rename it."""
 
 CORRECTED_AT_ONCE: Final = frozenset(VERSIONS) - {"4.9.7"}
-"""Releases that a broker sends to the end of a log at once (from 5.2.0); older ones wait, and go on from what they have
-stored if the log has grown past it meanwhile, which it does here."""
+"""Releases that a broker immediately corrects to the end of a log (from 5.2.0). Older releases wait, and continue from their
+stored offset if the log has grown past it meanwhile, which happens here.
+"""
 
 TOGETHER: Final = {
     (IN_CI,): [],
     tuple(release for release in VERSIONS if release != IN_CI): [pytest.mark.every_release],
 }
-"""The releases whose clients are on one cluster, with the marks of its tests."""
+"""The releases whose clients share one cluster, with the marks of its tests."""
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What the ledger has to say of a client on the second day.
+    """The expected results for a client on the second day.
 
     Attributes:
         files: The state of its files.
         queues: The states of its queues.
-        kinds: The kinds of what is found about it.
-        restarts: Why a restart begins where it does; None where no client reads the files, or nobody the queue.
+        kinds: The kinds of its findings.
+        restarts: The reason for the position after a restart; None if no client reads the files, or none owns the queue.
     """
 
     files: str
@@ -108,12 +109,12 @@ FATES: Final[Mapping[str, Fate]] = {
         frozenset({"broadcast_offset_ahead"}),
         frozenset({"corrected_by_broker_to_max", None}),
     ),
-    # A broker lets one of the two processes answer; their two connections may as well be a dead one and its successor's.
+    # A broker forwards a query to one of the two processes; their two connections could also be a dead one and its successor.
     "same": _fate("ok", "ok", "stored", "duplicate_client_id"),
     "cut-once": _fate("recovered_from_bak", "ok", "stored", "offset_file_recovered"),
     "cut-twice": _fate("corrupt_both", "no_offset", "fails_to_start", "offset_files_corrupt"),
 }
-"""By what happened to the client."""
+"""By the name of what happened to the client."""
 
 _FULL_DISK_OF_OLD: Final = _fate("stale", "ok", "stored", "offset_file_stale")
 """A release that renames keeps its last good file on a full disk."""
@@ -121,18 +122,18 @@ _FULL_DISK_OF_OLD: Final = _fate("stale", "ok", "stored", "offset_file_stale")
 FULL_DISK: Final = ("cut-once", "cut-twice")
 ONLINE: Final = frozenset({"well", "also-well", "new-process", "unshipped", "same", *FULL_DISK})
 NEVER_MS: Final = 24 * 3_600_000
-"""How often clients on the full disk write by themselves after the first time: how often it hit them must be known."""
+"""The interval at which clients on the full disk write after the first time, so that the number of failed writes is known."""
 
 
 def fate(name: str, release: str) -> Fate:
-    """Return what the ledger has to say of this client of this release."""
+    """Return the expected results for this client of this release."""
     return _FULL_DISK_OF_OLD if name in FULL_DISK and release not in WRITES_IN_PLACE else FATES[name]
 
 
 class Site:
     """The clients of one release: three JVMs on two machines.
 
-    Two processes share the disk of the first machine; the disk of the second one fills up.
+    Two processes share the disk of the first machine; the disk of the second one becomes full.
     """
 
     def __init__(self, cluster: RealCluster, release: str, drop: Path) -> None:
@@ -163,7 +164,7 @@ class Site:
         topic: str = "notices",
         **how: Any,
     ) -> None:
-        """Start the client that a fate is named after."""
+        """Start the client with the name of a fate."""
         host = host or self.node
         self.client_ids[name] = f"{self._address[host]}@{instance or name}"
         self._wanted[name] = {
@@ -173,7 +174,7 @@ class Site:
         self.start_again(name)
 
     def start_again(self, name: str) -> None:
-        """Start it as it was started before.
+        """Start a client again with the same settings.
 
         Raises:
             NoAnswerError: It does not start.
@@ -196,7 +197,7 @@ class Site:
         return self.drop / self._address[self._wanted[name]["host"]] / self.client_ids[name]
 
     def files(self, name: str) -> tuple[Path, Path]:
-        """Return its main file and the other one, on its host."""
+        """Return its main file and its backup file, on its host."""
         main = self.on_disk(name) / self._wanted[name]["group"] / "offsets.json"
         return main, main.with_suffix(".json.bak")
 
@@ -207,7 +208,7 @@ class Site:
                 _copy(self.on_disk(name), self.landed(name))
 
     def wait_until_read(self, offset: int, *names: str) -> None:
-        """Wait until clients were given all messages before an offset of every queue."""
+        """Wait until clients have received all messages before this offset in every queue."""
 
         def missing() -> str | None:
             for name in names:
@@ -219,7 +220,7 @@ class Site:
         wait_until(missing, TIMEOUT_S)
 
     def wait_until_at(self, offset: int, *names: str) -> None:
-        """Wait until clients would next read this offset of every queue that they hold."""
+        """Wait until the next offset that clients read is this one in every queue that they own."""
 
         def missing() -> str | None:
             for name in names:
@@ -243,7 +244,7 @@ class Site:
         wait_until(missing, TIMEOUT_S)
 
     def wait_until_stored(self, offset: int, *names: str) -> None:
-        """Wait until both files of clients have this offset of every queue."""
+        """Wait until both files of clients have this offset for every queue."""
 
         def missing() -> str | None:
             for name in names:
@@ -258,15 +259,15 @@ class Site:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the ledger said, and what the clients did.
+    """The ledger's results, and the behaviour of the clients.
 
     Attributes:
-        sites: By release.
+        sites: The clients by release.
         files: Rows of `broadcast_offset_file`, by client id.
         offsets: Rows of `broadcast_offset`, by client id.
-        kinds: Kinds of findings, by client id; None for those of no client.
-        refusals: Of clients that did not start again, what they said, by client id.
-        consumed: Of the others, what they were given, by client id.
+        kinds: Kinds of findings, by client id; None for those without a client.
+        refusals: Error messages of the clients that did not start again, by client id.
+        consumed: Offsets that the other clients received, by client id.
     """
 
     sites: Mapping[str, Site]
@@ -277,13 +278,13 @@ class Outcome:
     consumed: Mapping[str, Mapping[Queue, Consumed]]
 
     def by_name(self, release: str, ask: Callable[[str], Any]) -> dict[str, Any]:
-        """Return an answer for each client of a release, by the name of its fate."""
+        """Return the result of a function of the client id for each client of a release, by the name of its fate."""
         return {name: ask(client_id) for name, client_id in self.sites[release].client_ids.items()}
 
 
 @pytest.fixture(scope="module")
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Return a cluster with clients of some releases, one of `TOGETHER`."""
+    """Return the outcome for clients of several releases, one entry of `TOGETHER`."""
     releases: tuple[str, ...] = request.param
     folder = tmp_path_factory.mktemp("broadcast")
     drop = folder / "drop"
@@ -328,14 +329,14 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def _start(site: Site) -> None:
-    """Start all clients of a release as they are on the first day."""
+    """Start all clients of a release in their state of the first day."""
     for name in ("well", "gone", "emptied", "main-torn", "both-torn", "put-back", "unshipped", "same"):
         site.start(name)
     for name in ("also-well", "also-gone"):
         site.start(name, "last", consume_from="CONSUME_FROM_LAST_OFFSET")
     site.start("turned", "turned")
     site.start("remade", "remade", topic="remade")
-    # As applications name their instances that want a name for each process.
+    # Applications name their instances like this if each process must have its own name.
     site.start("old-process", instance=f"{site.cluster.process_ids()[site.node]}#1")
     for name in FULL_DISK:
         site.start(name, host=site.full, persist_interval_ms=NEVER_MS)
@@ -356,7 +357,7 @@ def _live_the_first_day(cluster: RealCluster, sites: Iterable[Site]) -> None:
 
 
 def _live_the_second_day(cluster: RealCluster, sites: Iterable[Site]) -> None:
-    """Let things happen, and ship what is on the disks."""
+    """Run the events of the second day, and ship the files on the disks."""
     for site in sites:
         cluster.fill_disk(site.full, site.files("cut-once")[0].stat().st_size)
     cluster.send("notices", (AT_THE_ACCIDENTS - ON_THE_FIRST_DAY) * QUEUE_COUNT)
@@ -394,7 +395,7 @@ def _live_the_second_day(cluster: RealCluster, sites: Iterable[Site]) -> None:
 
 
 def _damage(site: Site) -> None:
-    """Do to the files of clients that are down what hosts and people do."""
+    """Damage the files of stopped clients, as failing hosts and users do."""
     for name in ("gone", "also-gone"):
         shutil.rmtree(site.on_disk(name))
     main, bak = site.files("emptied")
@@ -407,13 +408,13 @@ def _damage(site: Site) -> None:
 
 
 def _cut_files(site: Site) -> None:
-    """Let the clients of the full disk write what does not fit any more: one once, one twice; ship what is left."""
+    """Make the clients on the full disk write files that are too large: one once, one twice; ship the remaining files."""
     once, twice = FULL_DISK
     site.wait_until_read(AT_THE_ACCIDENTS, *FULL_DISK)
     for name in (once, twice, twice):
         site.cluster.persist_offsets(site.members[name])
     for name in FULL_DISK:
-        # Not by accident: the operating system has cut a file.
+        # Ensure that the operating system has truncated a file.
         assert any(not _is_whole(file) for file in site.on_disk(name).rglob("offsets.json*"))
     if site.release in WRITES_IN_PLACE:
         assert _is_whole(site.files(once)[1]), f"{once} has written more than once"
@@ -423,7 +424,7 @@ def _cut_files(site: Site) -> None:
 def _start_everything_again(
     cluster: RealCluster, sites: Iterable[Site]
 ) -> tuple[dict[str, str], dict[str, dict[Queue, Consumed]]]:
-    """Kill all clients and start each with the files that landed; what those said that refused, what others were given."""
+    """Kill all clients, and start each with the files in the drop folder; return errors of failed starts and consumed offsets."""
     refusals: dict[str, str] = {}
     started: dict[str, Member] = {}
     for site in sites:
@@ -442,7 +443,7 @@ def _start_everything_again(
     wait_until(lambda: _without_queues(cluster, started), TIMEOUT_S)
     for site in sites:
         if site.release in CORRECTED_AT_ONCE:
-            # Before more comes: a log that had grown past its offset would let it go on from there.
+            # Wait before sending more: if a log grew past the stored offset, the client would continue from there.
             site.wait_until_at(REMADE_AFTER, "remade")
     cluster.send("notices", (AFTER_THE_RESTART - ON_THE_SECOND_DAY) * QUEUE_COUNT)
     cluster.send("remade", (REMADE_IN_THE_END - REMADE_AFTER) * REMADE_QUEUE_COUNT)
@@ -451,7 +452,7 @@ def _start_everything_again(
 
 
 def _without_queues(cluster: RealCluster, started: Mapping[str, Member]) -> str | None:
-    """Return which client has not taken up all its queues; that is when it decides where it begins."""
+    """Return a client that does not own all its queues yet; it chooses its start position when it takes a queue."""
     for client_id, member in started.items():
         ((_, queues),) = cluster.owned(Group("of one", [member]))
         if len(queues) != (REMADE_QUEUE_COUNT if "remade" in member.topics else QUEUE_COUNT):
@@ -460,7 +461,7 @@ def _without_queues(cluster: RealCluster, started: Mapping[str, Member]) -> str 
 
 
 def _behind(cluster: RealCluster, started: Mapping[str, Member]) -> str | None:
-    """Return which client was not given the last message of each queue."""
+    """Return a client that has not received the last message of each queue."""
     for client_id, member in started.items():
         given = cluster.consumed(member)
         end, count = (
@@ -481,7 +482,7 @@ def _behind(cluster: RealCluster, started: Mapping[str, Member]) -> str | None:
         for release in releases
     ],
     indirect=["outcome"],
-    scope="module",  # all tests of one cluster follow one another
+    scope="module",  # run all tests of one cluster consecutively
 )
 class TestClientsOfOneRelease:
     def test_files_have_the_prepared_state(self, outcome: Outcome, release: str) -> None:
@@ -580,7 +581,7 @@ def _collect(cluster: RealCluster, folder: Path) -> None:
 
 
 def _move_to_the_day_before(folder: Path) -> None:
-    """Date the export that was just collected a day earlier, as if the collector had run yesterday."""
+    """Date the collected export one day earlier, as if the collector had run yesterday."""
     (export,) = (folder / "exports" / "real").iterdir()
     earlier = export.with_name(f"{date.fromisoformat(export.name) - A_DAY}")
     export.rename(earlier)
@@ -597,7 +598,7 @@ def _move_to_the_day_before(folder: Path) -> None:
 
 
 def _date_what_is_unchanged_a_day_before(drop: Path, first: Path) -> None:
-    """Date those files of the drop folder a day earlier that are as they were on the first day."""
+    """Date the files in the drop folder that have not changed since the first day one day earlier."""
     for file in drop.rglob("offsets.json*"):
         before = first / file.relative_to(drop)
         if before.exists() and before.read_bytes() == file.read_bytes():
@@ -614,7 +615,7 @@ def _is_whole(file: Path) -> bool:
 
 
 def _offsets_in(file: Path) -> list[int]:
-    """Return the offsets in a file, in order, whatever else is in it; none where there is no file."""
+    """Return the offsets in a file, sorted, regardless of its other content; an empty list if there is no file."""
     try:
         content = file.read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The collector against real clusters, also if servers, connections or the collector itself fail."""
+"""The collector against real clusters, including failures of servers, connections and the collector itself."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = '10.0.0.66@\'; DROP TABLE t; -- $(id) `id` <script>alert(1)</script> ../../etc/passwd {{7*7}} %s \\ "q" é中'
-SECRET = "s3cret-of-the-test"  # noqa: S105  # one that must not be seen anywhere
+SECRET = "s3cret-of-the-test"  # noqa: S105  # a secret that must not appear anywhere
 TIMEOUT_S = 120
 SLOW = {"calls_per_second": 8}
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Yield a cluster with two brokers and three groups: one on both, one with a hostile client id, one that is broadcasting."""
+    """Yield a cluster with two brokers and three groups: one on both, one with a hostile client id, one broadcasting."""
     with RealCluster("5.3.3", tmp_path_factory.mktemp("cluster")) as cluster:
         cluster.create_topic("orders", queues=4)
         cluster.create_topic("notices", queues=2)
@@ -65,7 +65,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 class Collector:
-    """`ledger exports collect`, as a person starts it."""
+    """`ledger exports collect`, as a user starts it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -82,7 +82,7 @@ class Collector:
         ]  # fmt: skip
 
     def run(self, *nameservers: str, expect: int = 0, **settings: Any) -> str:
-        """Collect; returns what was told to the person."""
+        """Collect, and return the messages to the user."""
         ended = subprocess.run(
             self.words(*nameservers, **settings),
             stdin=subprocess.DEVNULL,
@@ -98,7 +98,7 @@ class Collector:
     def started(
         self, *nameservers: str, whisper: str = "", **settings: Any
     ) -> Iterator[subprocess.Popen[str]]:
-        """Start collecting, and leave nothing of it running."""
+        """Start collecting, and end all of its processes at exit."""
         process = subprocess.Popen(
             self.words(*nameservers, credentials=bool(whisper), **settings),
             stdin=subprocess.PIPE,
@@ -111,14 +111,14 @@ class Collector:
             if whisper:
                 process.stdin.write(whisper)
             process.stdin.close()
-            process.stdin = None  # `communicate` would flush it.
+            process.stdin = None  # `communicate` would flush it
             yield process
         finally:
             process.kill()
             process.communicate()
 
     def wait_for_lines(self, process: subprocess.Popen[str], count: int, kind: str | None = None) -> None:
-        """Wait until the export that grows has so many lines, or the process has ended."""
+        """Wait until the unfinished export has this number of lines, or the process has ended."""
 
         def missing() -> str | None:
             growing = self.directory.parent / f".{self.directory.name}.partial" / "export"
@@ -133,7 +133,7 @@ class Collector:
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
     def exports_seen(self) -> list[str]:
-        """Return everything that a reader of exports could take for one."""
+        """Return every path that a reader could mistake for an export."""
         folder = self.directory.parent
         visible = (
             [path.name for path in folder.glob("*") if not path.name.startswith(".")]
@@ -182,7 +182,7 @@ def test_every_release_is_collected_with_the_queues_that_each_member_reports(
         for kind in KIND_BY_NAME.values()
         if kind.file_name in kinds
     }
-    # A release before 5 has no such modes, and says that it does not know the request; every other source has answered.
+    # A release before 5 has no such modes, and rejects the request as unknown. Every other source has answered.
     unknown_before_5 = {"broker_message_request_mode"} if version.startswith("4") else set()
     assert {kind for kind, found in failed.items() if found} == unknown_before_5
 
@@ -205,7 +205,7 @@ def test_each_broker_gets_only_requests_that_its_release_knows(
         cluster.create_topic("orders", queues=2)
         group = cluster.start_consumers("billing", ["orders"], ["10.0.0.1@one", "10.0.0.2@two"])
         cluster.wait_until_stable(group)
-        # One unanswered question would be enough to give a broker up.
+        # With this limit one unanswered request is enough to stop querying a broker.
         collector.run(*cluster.name_servers, unresponsive_after_s=0.001, quality={"degraded_above": 0})
         owned = {
             member.client_id: {(queue.topic, queue.broker_name, queue.queue_id) for queue in queues}
@@ -345,7 +345,7 @@ def test_a_truncated_answer_is_an_error_without_payload(
         if line["nameserver"] == cluster.name_servers[0]
     }
     for line in collector.lines("nameserver_route"):
-        # A short answer may pass before the cut; then it is the whole of it.
+        # A short answer can be complete before the cut.
         assert "error" in line or line["payload"] == whole[line["topic"]]
 
 
@@ -386,13 +386,13 @@ def test_missing_answers_of_a_broker_that_stops_half_way_are_error_lines(
     assert not errors(of_each[cluster.broker_addresses["broker-a"]])
     answered = [line for line in of_each[frozen] if "payload" in line]
     assert len(answered) < len(of_each[frozen])
-    # Each topic of its configuration has its line, whether it came to an answer or not.
+    # Each topic of its configuration has a line, with or without an answer.
     (config,) = [line for line in collector.lines("broker_topic_config") if line["broker_addr"] == frozen]
     topics = loads(config["payload"])["topicConfigTable"]
     assert sorted(line["topic"] for line in of_each[frozen]) == sorted(name for name, _ in topics.items())
     assert "ServerNotAnswering " in {each.partition(" ")[0] + " " for each in errors(of_each[frozen])}
 
-    # The broker is back: a further attempt brings what it owes, and keeps the rest as it was.
+    # The broker is back: another attempt adds the missing answers, and leaves the others unchanged.
     earlier = {line["topic"]: line["captured_at"] for line in answered}
     collector.run(*cluster.name_servers, quality={"degraded_above": 0})
     manifest = verify(collector.directory, cluster="c")
@@ -418,8 +418,8 @@ def test_a_killed_collector_leaves_nothing_that_looks_like_an_export(
         if collector.directory.joinpath(kind.file_name).exists()
     )
     shutil.rmtree(collector.directory)
-    chance = random.Random(20261116)  # noqa: S311  # moments, not secrets
-    # At most half of the lines are there when it is killed: at eight calls a second the other half takes seconds.
+    chance = random.Random(20261116)  # noqa: S311  # times, not secrets
+    # At most half of the lines exist when it is killed: at eight calls per second the other half takes seconds.
     for at_line in [0, *(chance.randrange(1, line_count // 2) for _ in range(5))]:
         with collector.started(*cluster.name_servers, **SLOW) as process:
             collector.wait_for_lines(process, at_line)
@@ -431,7 +431,7 @@ def test_a_killed_collector_leaves_nothing_that_looks_like_an_export(
         wait_until(partial(have_ended, jvms), TIMEOUT_S)
     collector.run(*cluster.name_servers)
     verify(collector.directory, cluster="c")
-    # What the killed ones left is gone with the next run.
+    # The next run removes the remains of the killed ones.
     assert [path.name for path in collector.directory.parent.iterdir()] == [collector.directory.name]
 
 
@@ -444,7 +444,7 @@ def test_a_collector_killed_near_its_end_leaves_a_complete_export_or_none(
             wait_until(_comes_to(collector, process, moment), TIMEOUT_S)
             process.send_signal(signal.SIGKILL)
             process.wait()
-        # A hidden folder may have the manifest already: readers look at what has a day's name.
+        # A hidden folder can already have the manifest: readers only use folders named after a day.
         visible = [path.name for path in collector.directory.parent.glob("[!.]*")]
         assert visible in ([], [collector.directory.name])
         if visible:
@@ -532,7 +532,7 @@ def test_credentials_of_the_environment_are_not_inherited(
 
 
 class Authority:
-    """A certificate authority, and a certificate that it has signed, as files and as a server's context."""
+    """A certificate authority and a certificate that it has signed, as files and as a server's context."""
 
     def __init__(self, folder: Path) -> None:
         authority_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))

@@ -1,8 +1,8 @@
-"""The ledger of groups whose members use custom strategies, compared with the queues that they really consume or hold.
+"""The ledger of groups whose members use custom strategies, compared with the queues that they really consume or own.
 
-Go clients answer what they hold, and report no strategy: the settings give it, and Go's own rule is what counts. The truth
-is what each client was given to consume, in its own process. Beside them are two groups in Java whose members were
-configured differently from each other.
+Go clients report their queues but no strategy. The settings contain it, and Go's own implementation of it applies. The
+truth is the messages that each client received in its own process. Two further groups consist of Java clients with
+different configurations.
 """
 
 from __future__ import annotations
@@ -63,26 +63,26 @@ JAVA: Mapping[str, dict[str, Any]] = {
         },
     },
 }
-"""`hz@broker-a` has no queue 9 of the topic, and the client takes it all the same."""
+"""The topic has no queue 9 on `hz@broker-a`, but the client consumes it nevertheless."""
 IN_ORDER = ("go-avg", "go-ring", "go-nearby", "both")
 INSTANCES = ("one", "two", "three")
 OWNED_QUEUE_COUNT = {"go-room": 4}
-"""Each of three members takes its run of one queue from the whole list, and one of them the queue that is left over."""
+"""Each of three members takes a run of one queue from the whole list, and one of them also the remaining queue."""
 MESSAGES = 160
-"""So many that each of eight queues gets some."""
+"""Enough messages for each of eight queues to receive some."""
 
 Owners = dict[tuple[str, int], set[str]]
 
 
 @dataclass(frozen=True)
 class Day:
-    """What the ledger published, and the truth.
+    """The published results of the ledger, and the truth.
 
     Attributes:
-        owners: By group, the ids of the clients that consumed each queue of the topic; in Java, that hold it.
+        owners: By group, the ids of the clients that consumed each queue of the topic; for Java clients, that own it.
         drift: By group, its rows of `ownership_drift` of the topic.
         chosen: By group, its effective rows of `queue_assignment` of the topic.
-        findings: Kind and likely cause of what was found, by group.
+        findings: By group, kind and likely cause of its findings.
     """
 
     owners: Mapping[str, Owners]
@@ -92,7 +92,7 @@ class Day:
 
 
 class Truth:
-    """Who consumes which queue, by what was given to the clients in their own processes."""
+    """The consumers of each queue, according to the messages that the clients received in their own processes."""
 
     def __init__(self, cluster: RealCluster, go: GoConsumers) -> None:
         self._cluster = cluster
@@ -100,7 +100,7 @@ class Truth:
         self._broker_of = {address: name for name, address in cluster.broker_addresses.items()}
 
     def look(self) -> dict[str, Owners]:
-        """Return who consumes each queue now: every queue gets messages, and all of them are waited for."""
+        """Return the current consumers of each queue: send messages to every queue, and wait for all of them."""
         self._go.consumed()
         self._cluster.send(TOPIC, MESSAGES)
         seen: dict[str, Owners] = {group: defaultdict(set) for group in GROUPS}
@@ -118,7 +118,7 @@ class Truth:
         return {group: dict(owners) for group, owners in seen.items()}
 
     def settled(self) -> dict[str, Owners]:
-        """Return it when two looks in a row saw the same, and each of eight queues with one owner where that is so."""
+        """Return the consumers once two successive observations agree, with one owner for each of eight queues where expected."""
         last: dict[str, Owners] = {}
 
         def missing() -> str | None:

@@ -1,7 +1,7 @@
-"""The ledger of groups that consume by POP or through a proxy, compared with what their clients do.
+"""The ledger of groups that consume by POP or through a proxy, compared with the behaviour of their clients.
 
-A cluster with a proxy of its own (CLUSTER mode) is collected twice while every message is consumed: with a way to the proxy,
-and without one. A broker with a proxy in its own process (LOCAL mode) has gRPC clients and remoting clients that pop.
+A cluster with a separate proxy (CLUSTER mode) is collected twice while every message is consumed: with access to the proxy,
+and without. A broker with a proxy in its own process (LOCAL mode) has gRPC clients and remoting clients that pop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ QUEUES_PER_BROKER: Final = 4
 BY_GRPC: Final = ("grpc-push", "grpc-simple", "grpc-fifo")
 PROXIES_OWN_GROUP: Final = "CID_DefaultHeartBeatSyncerTopic"
 BEHIND_A_PROXY: Final = (*BY_GRPC, "through-proxy")
-"""Groups of which a broker of a cluster in CLUSTER mode lists nobody."""
+"""Groups without members at the brokers of a cluster in CLUSTER mode."""
 BLAMES: Final = {
     "unowned",
     "multiple_owners",
@@ -43,16 +43,16 @@ BLAMES: Final = {
     "client_unreachable",
     "group_offline",
 }
-"""Kinds of findings that accuse a group whose messages are all consumed."""
+"""Kinds of findings that report a problem of a group, although all of its messages are consumed."""
 POP_SHARE: Final = 1
 FIRST_ID: Final = "0.1.0.1@mixed"
-"""A client id that sorts before those of gRPC clients, which begin with the name of the machine."""
+"""A client id that sorts before those of gRPC clients, which begin with the host name."""
 Row = dict[str, Any]
 
 
 @dataclass
 class Consumers:
-    """Everything that consumes the topic.
+    """All consumers of the topic.
 
     Attributes:
         grpc: gRPC consumers by group.
@@ -64,7 +64,7 @@ class Consumers:
     remoting: dict[str, Group] = field(default_factory=dict)
 
     def consumed(self, group: str) -> int:
-        """Return how many messages the members of a group have consumed."""
+        """Return the number of messages that the members of a group have consumed."""
         by_grpc = sum(
             self.cluster.consumed_by_grpc(member).get(TOPIC, 0) for member in self.grpc.get(group, [])
         )
@@ -77,7 +77,7 @@ class Consumers:
         )
 
     def wait_until_consumed(self) -> None:
-        """Wait until each group has consumed every message, and wrote its offsets."""
+        """Wait until each group has consumed every message and has written its offsets."""
 
         def missing() -> str | None:
             for group in {*self.grpc, *self.remoting}:
@@ -93,14 +93,14 @@ class Consumers:
 
 @dataclass(frozen=True)
 class Day:
-    """What the ledger says of one export.
+    """The ledger's results for one export.
 
     Attributes:
-        name: The cluster's in the ledger.
-        folder: Where everything was written.
+        name: The cluster's name in the ledger.
+        folder: The folder with all files.
         fairness: By group, its rows of `assignment_fairness`.
         drift: By group, its rows of `ownership_drift`.
-        findings: All.
+        findings: All findings.
     """
 
     name: str
@@ -118,11 +118,11 @@ class Day:
         return {row["state"] for row in self.drift[group] if row["topic"] == topic}
 
     def found(self, group: str | None) -> set[str]:
-        """Return the kinds of what was found about a group."""
+        """Return the kinds of a group's findings."""
         return {finding["kind"] for finding in self.findings if finding["consumer_group"] == group}
 
     def sharing(self, group: str) -> list[Row]:
-        """Return who may read each queue of the topic, by queue."""
+        """Return the rows of the topic's queue readers, by queue."""
         rows = self.ask("FROM queue_sharing ORDER BY broker_name, queue_id")
         return [row for row in rows if row["consumer_group"] == group and row["topic"] == TOPIC]
 
@@ -134,12 +134,12 @@ class Day:
         ]
 
     def ask(self, query: str) -> list[Row]:
-        """Return the rows that a query of the published tables gives."""
+        """Return the rows of a query of the published tables."""
         return ask(self.folder, query, warehouse=f"{self.name}-warehouse")
 
 
 def collect(cluster: RealCluster, name: str, folder: Path, **settings: Any) -> str:
-    """Collect it, and return what the command wrote."""
+    """Collect the cluster, and return the command's output."""
     collecting = {**PATIENTLY, "nameservers": cluster.name_servers, **settings}
     (folder / f"{name}.yaml").write_text(
         yaml.safe_dump({"clusters": {name: {"collect": collecting}}}), encoding="utf-8"
@@ -149,7 +149,7 @@ def collect(cluster: RealCluster, name: str, folder: Path, **settings: Any) -> s
 
 
 def compute(name: str, folder: Path) -> Day:
-    """Run the ledger on the export, and ask what it has published."""
+    """Run the ledger on the export, and return its published results."""
     (export,) = (folder / "exports" / name).iterdir()
     warehouse = f"{name}-warehouse"
     day = ["--cluster", name, "--ds", export.name, "--settings", f"{name}.yaml", "--exports", "exports"]
@@ -171,12 +171,12 @@ def deletes_something(findings: Iterable[Row]) -> list[Row]:
 
 @dataclass(frozen=True)
 class InClusterMode:
-    """The days of a cluster with a proxy of its own.
+    """The days of a cluster with a separate proxy.
 
     Attributes:
-        with_proxy: With a way to the proxy.
-        without_proxy: Without one.
-        client_ids: By group, those of the gRPC clients.
+        with_proxy: With access to the proxy.
+        without_proxy: Without access.
+        client_ids: By group, the ids of the gRPC clients.
     """
 
     with_proxy: Day
@@ -216,7 +216,7 @@ def in_cluster_mode(tmp_path_factory: pytest.TempPathFactory) -> InClusterMode:
         client_ids = {
             group: {member.client_id for member in members} for group, members in consumers.grpc.items()
         }
-    # Side by side: most of a small day is Spark's driver, which takes one core.
+    # In parallel: most of a small day is Spark's driver, which uses one core.
     with ThreadPoolExecutor() as executor:
         with_proxy, without_proxy = executor.map(compute, ("reached", "unreached"), (folder, folder))
     return InClusterMode(with_proxy, without_proxy, client_ids)
@@ -243,7 +243,7 @@ class TestReachableProxy:
     def test_queues_of_proxy_clients_are_neither_unowned_nor_a_match(
         self, in_cluster_mode: InClusterMode, group: str
     ) -> None:
-        """Remoting clients divide the queues; but the collector cannot ask clients behind a proxy which queues they hold."""
+        """Remoting clients divide the queues, but the collector cannot query clients behind a proxy for their queues."""
         state = "shared" if group in BY_GRPC else "unknown"
         assert in_cluster_mode.with_proxy.states(group) == {state}
 
@@ -291,7 +291,7 @@ class TestUnreachableProxy:
     def test_a_group_with_members_listed_by_brokers_is_online_and_not_a_match(
         self, in_cluster_mode: InClusterMode, group: str
     ) -> None:
-        """More members may be behind the proxy, as in `mixed`; nothing else in the export distinguishes the two groups."""
+        """More members can be behind the proxy, as in `mixed`; nothing else in the export distinguishes the two groups."""
         assert in_cluster_mode.without_proxy.presence(group) == {("online", None)}
         assert in_cluster_mode.without_proxy.states(group) == {"unknown"}
 
@@ -307,7 +307,7 @@ class TestReachableAndUnreachableProxy:
     def test_a_group_whose_messages_are_all_consumed_has_no_ownership_findings(
         self, day: Day, group: str
     ) -> None:
-        # That two kinds of clients read the queues of `mixed` is true.
+        # Two kinds of clients really read the queues of `mixed`.
         assert not day.found(group) & (BLAMES - ({"multiple_owners"} if group == "mixed" else set()))
 
     def test_no_advice_deletes_anything(self, day: Day) -> None:
@@ -414,7 +414,7 @@ class TestBrokerWithLocalProxy:
     def test_each_queue_is_shared_by_the_number_of_clients_in_the_brokers_entry(
         self, in_local_mode: tuple[Day, Mapping[str, Sequence[str]]]
     ) -> None:
-        """Four clients and four queues: each has its own queue, and those of the next."""
+        """There are four clients and four queues: each client reads its own queue and those of the next client."""
         day, _ = in_local_mode
         rows = day.sharing("pop-share")
         ids = _ids("10.1.2", 4)

@@ -1,7 +1,7 @@
-"""Expected assignments by the broker are the broker's own answers to QUERY_ASSIGNMENT, POP sharing included.
+"""The ledger's expected assignments by the broker equal the broker's answers to QUERY_ASSIGNMENT, including POP sharing.
 
-One broker of two pulls by default, the other pops. Clients are heartbeats over connections of their own: a broker answers
-by what it knows of a group, whether or not a process is behind it.
+One of two brokers pulls by default, the other pops. The clients are heartbeats over separate connections: a broker answers
+from its list of a group's members, whether or not a process exists.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CLIENT_IDS: Final = (
     *(f"10.0.0.{number}@{number * 7919}" for number in range(1, 11)),
     "10.0.0.1@A", "10.0.0.1@a", " 10.0.0.1@a", "naïve@☃", "rocket@\U0001f680", "rocket@\uff21",
 )  # fmt: skip
-# Readable queues on each broker.
+# The number of read queues on each broker.
 TOPICS: Final = {
     f"topic-{number}": queues
     for number, queues in enumerate(
@@ -46,7 +46,7 @@ STRATEGIES: Final = ("AVG", "AVG_BY_CIRCLE")
 
 
 class Case(NamedTuple):
-    """A question to a broker."""
+    """A request to a broker."""
 
     broker: str
     topic: str
@@ -66,7 +66,7 @@ class Case(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What the brokers know.
+    """The state of the brokers.
 
     Attributes:
         members: Client ids by group.
@@ -79,7 +79,7 @@ class Known(NamedTuple):
 
 @pytest.fixture(scope="module")
 def drawn() -> random.Random:
-    return random.Random(os.environ.get("LEDGER_SEED", "20261122"))  # noqa: S311  to be repeatable
+    return random.Random(os.environ.get("LEDGER_SEED", "20261122"))  # noqa: S311  repeatable
 
 
 @pytest.fixture(scope="module")
@@ -103,12 +103,12 @@ def known(cluster: RealCluster, drawn: random.Random) -> Known:
     entries = {}
     for group, client_ids in members.items():
         for topic in drawn.sample(sorted(TOPICS), 8):
-            # Also shares of none, of nearly all and of more clients than there are.
+            # Include shares of no queues, of nearly all queues, and among more clients than there are.
             setting = RequestSetting(
                 drawn.choice([RequestMode.POP, RequestMode.POP, RequestMode.POP, RequestMode.PULL]),
                 drawn.choice([drawn.randint(1, 4), drawn.randint(-1, len(client_ids) + 1)]),
             )
-            # A broker refuses an entry for a topic that it does not have.
+            # A broker rejects an entry for a topic that it does not have.
             having = [broker for broker, queues in zip((PULLS, POPS), TOPICS[topic], strict=True) if queues]
             for broker in drawn.sample(having, drawn.randint(1, len(having))):
                 cluster.set_request_mode(
@@ -140,7 +140,7 @@ def _register(cluster: RealCluster, members: Mapping[str, list[str]]) -> None:
 
 
 def draw(drawn: random.Random, known: Known, count: int) -> list[Case]:
-    """Draw some cases; few of them are of clients, groups and strategies that the broker does not know."""
+    """Draw cases, a few of them with clients, groups and strategies that are unknown to the broker."""
     cases = []
     for _ in range(count):
         group = drawn.choice([*known.members, "nobody"] if drawn.random() < 0.05 else [*known.members])
@@ -162,7 +162,7 @@ def draw(drawn: random.Random, known: Known, count: int) -> list[Case]:
 def expected(
     case: Case, known: Known, *, is_balancing: bool = True
 ) -> tuple[frozenset[Queue] | None, RequestMode]:
-    """Return what the library says that the broker answers, and the request mode."""
+    """Return the library's prediction of the broker's answer, and the request mode."""
     setting = effective_setting(
         case.topic, known.entries.get((case.broker, case.topic, case.group)), DEFAULTS[case.broker]
     )
@@ -189,7 +189,7 @@ def expected(
 
 
 def compare(cluster: RealCluster, known: Known, cases: list[Case], *, is_balancing: bool) -> list[Any]:
-    """Return the cases that a broker answers in another way, with both answers."""
+    """Return the cases in which the broker's answer differs, with both answers."""
     wrong: list[Any] = []
     for broker in DEFAULTS:
         asked = [case for case in cases if case.broker == broker]
@@ -211,7 +211,7 @@ def test_the_expected_queues_equal_the_brokers_answers(
         (mode, min(len(queues or ()), 3), any(queue.queue_id < 0 for queue in queues or ()))
         for queues, mode in (expected(case, known) for case in cases)
     )
-    # Every queue shared by everybody; a part of the queues; pulled.
+    # Queues shared by all clients, a part of the queues, and pulled queues.
     assert (
         sum(count for (mode, _, is_all), count in kinds.items() if mode is RequestMode.POP and is_all) > 100
     )

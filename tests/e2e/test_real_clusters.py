@@ -1,7 +1,7 @@
 """The ledger of real clusters, compared with the queues that their clients own.
 
-For each release one cluster is observed twice: with well configured groups alone, and after a group for each mistake has
-come and a broker has died. Each time it is collected, computed, judged and published by the command line, as a user would.
+One cluster of each release is observed twice: first with correctly configured groups only, then with an additional group
+for each mistake and a dead broker. Both times the command line collects, computes, gates and publishes it, as a user would.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Observation:
     """One export of a cluster, and the truth at that time.
 
     Attributes:
-        name: The cluster's in the ledger.
-        owners: By group, who holds each queue by the word of each process.
-        poppers: By group that pops, who pops from each broker.
+        name: The cluster's name in the ledger.
+        owners: By group, the owners of each queue as each process reports them.
+        poppers: By group that pops, the clients that pop from each broker.
         drift: By group, its rows of `ownership_drift`.
         chosen: By group, the pairs of queue and client in the effective rows of `queue_assignment`.
-        findings: All.
-        proven_processes: By group, how many processes answered with one client id.
+        findings: All findings.
+        proven_processes: By group, the number of processes that answered with the same client id.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Observation:
     proven_processes: Mapping[str, int]
 
     def found(self, group: str | None) -> set[tuple[str, str | None]]:
-        """Kind and likely cause of what was found about a group; None for what is about no group."""
+        """Return kind and likely cause of a group's findings; None for findings without a group."""
         return {
             (finding["kind"], finding["likely_cause"])
             for finding in self.findings
@@ -83,12 +83,12 @@ class Observation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was seen of one release.
+    """The observations of one release.
 
     Attributes:
-        well: With well configured groups alone.
+        well: With correctly configured groups only.
         ill: With all mistakes.
-        folder: Where everything was written.
+        folder: The folder with all files.
     """
 
     well: Observation
@@ -228,9 +228,9 @@ def test_client_ids_stay_text_in_every_shell_query_page_and_path(outcome: Outcom
 
 
 def _collect(cluster: RealCluster, name: str, folder: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Collect it while nothing moves, and return its name with who owned and popped what.
+    """Collect the cluster while nothing moves, and return its name with the observed owners and poppers.
 
-    On a busy machine a broker or a client may have something new to say in the meantime; then it is collected once more.
+    If a broker or a client of a busy machine changes something in the meantime, collect it again.
     """
     settings = {
         "clusters": {
@@ -268,7 +268,7 @@ def _collect(cluster: RealCluster, name: str, folder: Path) -> tuple[str, dict[s
 
 
 def _compute(name: str, owners: dict[str, Any], poppers: dict[str, Any], folder: Path) -> Observation:
-    """Run the ledger on the export, and ask what it has published."""
+    """Run the ledger on the export, and return its published results."""
     (export,) = (folder / "exports" / name).iterdir()
     warehouse = f"{name}-warehouse"
     day = ["--cluster", name, "--ds", export.name, "--settings", f"{name}.yaml", "--exports", "exports"]
@@ -294,7 +294,7 @@ def _queue(row: Row) -> Queue:
 
 
 def _kind_of(state: str, cause: str | None) -> str | None:
-    """Return the kind of finding of such queues; None for those of an offline group, which has one finding for all."""
+    """Return the kind of finding for such queues; None for those of an offline group, which has one finding for all."""
     if cause == "group_offline":
         return None
     return "assignment_stale" if cause == "route_missing" else KIND_OF_STATE[state]

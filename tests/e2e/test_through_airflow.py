@@ -26,7 +26,7 @@ FIRST, SECOND, THIRD = "2026-11-16", "2026-11-17", "2026-11-18"
 
 @pytest.fixture(scope="module")
 def output(project: Project, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return what the first run printed, of two days; the scheduler has all three below."""
+    """Return the output of the first run, of two days; the scheduler runs all three below."""
     printed = make_run(project, tmp_path_factory.mktemp("two-days"), force=False)
     log = (ROOT / ".local" / "logs" / "run.log").read_text(encoding="utf-8")
     assert f"shop-prod {SECOND} is staged as well" in log
@@ -37,7 +37,7 @@ def output(project: Project, tmp_path_factory: pytest.TempPathFactory) -> str:
 def make_run(
     project: Project, exports: Path, *, damaged: str | None = None, expect: int = 0, force: bool = True
 ) -> str:
-    """`make run` of the sample's first two days, landed in a folder; returns what it printed."""
+    """Run `make run` for the sample's first two days, copied to a folder; return its output."""
     for day in (FIRST, SECOND):
         shutil.copytree(SAMPLE / "shop-prod" / day, exports / "shop-prod" / day)
     if damaged is not None:
@@ -112,7 +112,7 @@ def test_a_refused_day_is_published_after_approval(tmp_path: Path) -> None:
         project.api.unpause()
         refused = project.api.trigger(FIRST)
         assert project.api.wait_for([refused]) == ["failed"]
-        # The reason, which names the pages at its end: no traceback comes after it.
+        # The message is the reason, which ends with the pages; no traceback follows.
         reason = project.api.last_shown(project.api.task(refused, "gate"))
         assert reason.startswith("The gate refused this day")
         assert reason.endswith("index.html")
@@ -154,7 +154,7 @@ def test_a_refused_day_is_published_after_approval(tmp_path: Path) -> None:
 def test_a_backfill_publishes_all_days_of_its_range_with_the_rows_of_make_run(
     project: Project, tmp_path: Path
 ) -> None:
-    """A scheduler with a home and a warehouse of its own publishes days that are asked for later, and leaves nothing behind."""
+    """A scheduler with its own home and warehouse publishes days that are triggered later, and leaves nothing behind."""
     by_make_run = list(fingerprint(str(project.warehouse), "shop-prod"))
     scheduled = Project(tmp_path)
     with scheduled.airflow() as server:

@@ -50,7 +50,7 @@ def content(warehouse: Warehouse) -> list[TableDay]:
 
 
 def put_in_between(monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, row_file: Path) -> None:
-    """Let somebody add a row to Tuesday's assignment, once, when our files are there and not yet committed."""
+    """Insert another writer's row into Tuesday's assignment, once, after our files are written and before they are committed."""
     place = warehouse.published(QUEUE_ASSIGNMENT)
     original = commits.give_to_table
     calls = count()

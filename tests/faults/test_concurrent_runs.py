@@ -85,7 +85,7 @@ def test_a_zombie_run_with_a_replaced_export_publishes_nothing(days: Days, tmp_p
     old = ledger.with_another_tuesday(tmp_path)
     zombie = old.start("run", strike=Strike("spark_jobs.staged_day:check_unchanged", 1, "before", "stop"))
     wait_until(is_stopped(zombie), TIMEOUT_S)
-    # The export is landed again, and the day is run from that one.
+    # The export is uploaded again, and the day runs from the new one.
     landed = old.exports / CLUSTER / str(TUESDAY)
     shutil.rmtree(landed)
     shutil.copytree(ledger.exports / CLUSTER / str(TUESDAY), landed)
@@ -134,7 +134,7 @@ def test_a_killed_jvm_is_a_crash_and_the_next_run_succeeds(days: Days, tmp_path:
 
 
 def test_a_lost_executor_costs_time_and_no_row(days: Days, tmp_path: Path) -> None:
-    """Two executors in processes of their own, as on a cluster; one is killed in the middle."""
+    """Two executors run in separate processes, as on a cluster; one is killed during the run."""
     ledger = days.monday.copied_to(tmp_path)
     run = ledger.start("run", strike=Strike(_WRITE, 9, "after", "stop"), **_two_executors(tmp_path))
     wait_until(is_stopped(run), TIMEOUT_S)

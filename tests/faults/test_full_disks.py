@@ -1,4 +1,4 @@
-"""A disk that becomes full at any time: one sentence, readers keep the old day, and a rerun succeeds once there is space."""
+"""A disk that becomes full at any time: a one-sentence error, readers keep the old day, and a rerun succeeds with free space."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def on_full_disk(ledger: Ledger, disk: Path, free_kib: int, *command: str) -> dict[str, Any]:
-    """Return what becomes of a command on a disk with so much room, and of the same when there is room."""
+    """Return the results of a command on a disk with this much space, and of the same command with enough space."""
     disk.mkdir()
     words = replace(ledger, warehouse=disk / "warehouse").words(*command)
     ended = subprocess.run(

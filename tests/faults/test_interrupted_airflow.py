@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 + 300 * RESTART_COUNT
 
 DAY = "2026-11-16"
 RUN = run_of(DAY)
-# Airflow takes five minutes to notice that a task is dead; the tests do not have to wait so long.
+# Airflow takes five minutes to detect that a task is dead; the tests use shorter limits.
 IMPATIENT: Final = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
@@ -64,9 +64,9 @@ def test_a_day_computed_during_an_outage_of_the_metadata_database_is_published_o
                 project.backfill(DAY, DAY)
                 computation = wait_for_the_computation(server)
                 with metadata.gone():
-                    # A scheduler without a database ends, and whatever watches it starts it again.
+                    # A scheduler without a database ends, and its supervisor starts it again.
                     assert server.wait(timeout=TIMEOUT_S) == 1
-                    # Nobody can be told how it ended.
+                    # The computation ends without anyone to report its result to.
                     wait_until(lambda: have_ended(computation), TIMEOUT_S)
             with project.airflow():
                 assert project.api.wait_for([RUN], TIMEOUT_S) == ["success"]
@@ -76,7 +76,7 @@ def test_a_day_computed_during_an_outage_of_the_metadata_database_is_published_o
 
 
 def test_a_restart_under_load_costs_an_interrupted_build_only_one_try(tmp_path: Path) -> None:
-    """The next try waits for the heartbeats that are missing and for the delay between tries, a minute each."""
+    """The next try waits for the missing heartbeats and for the delay between tries, one minute each."""
     processes = Processes()
     try:
         for core in range(os.cpu_count() or 1):
@@ -93,7 +93,7 @@ def test_a_restart_under_load_costs_an_interrupted_build_only_one_try(tmp_path: 
                 else:
                     tries.append(next_tries(project, interrupted))
                     if project.api.task(interrupted, "build")["state"] == "running":
-                        # Otherwise the next run's computation could not be told from this one's.
+                        # Otherwise the next run's computation would be indistinguishable from this one's.
                         wait_for_the_computation(server)
                     project.api.give_up(interrupted)
                     wait_until(
@@ -109,9 +109,9 @@ def test_a_restart_under_load_costs_an_interrupted_build_only_one_try(tmp_path: 
 
 
 def next_tries(project: Project, run_id: str) -> dict[str, int]:
-    """Return the numbers of the tries of a run that was interrupted in its build, as soon as that is running again.
+    """Return the try numbers of a run that was interrupted in its build, as soon as the build runs again.
 
-    A build that has ended before its scheduler did needs no other try.
+    A build that ended before its scheduler needs no other try.
     """
 
     def missing() -> str | None:
@@ -126,12 +126,12 @@ def next_tries(project: Project, run_id: str) -> dict[str, int]:
 
 
 def scheduler_of(server: subprocess.Popen[str]) -> psutil.Process:
-    # Its children that wait for tasks have its name.
+    # The scheduler's child processes that wait for tasks have the same name.
     return min(descendants(server.pid, "scheduler"), key=psutil.Process.create_time)
 
 
 def wait_for_the_computation(server: subprocess.Popen[str]) -> list[psutil.Process]:
-    """Wait until the scheduler has started the day's Spark application, and return all that it has started."""
+    """Wait until the scheduler has started the day's Spark application, and return all processes that it has started."""
 
     def missing() -> str | None:
         is_there = descendants(server.pid, "spark_jobs/day_job.py")

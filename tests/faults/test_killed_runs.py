@@ -51,7 +51,7 @@ AFTER_THE_PUBLICATION = [
 
 
 def strikes_in_the_publication(days: Days) -> list[Strike]:
-    """Strikes before, within and after the writes of Tuesday's tables; those that it has no rows in are not written."""
+    """Return strikes before, within and after the writes of Tuesday's tables; tables without rows of Tuesday are not written."""
     rows = [line.split() for line in days.contents[1] if line.startswith(f"{TUESDAY} ")]
     table_count = sum(int(count) > 0 and name != PUBLICATION.qualified_name for _, name, count, _ in rows)
     return [
@@ -60,7 +60,7 @@ def strikes_in_the_publication(days: Days) -> list[Strike]:
             Strike("rebalance_ledger.warehouse.commits:give_to_table", nth, "after")
             for nth in range(2, table_count, 7)
         ),
-        # Of the gate's results, and of `publication`.
+        # The gate's results, and `publication`.
         *(Strike("rebalance_ledger.warehouse.commits:write_to_table", nth, "after") for nth in (1, 2)),
         *(Strike(_REPLACE, nth, "after") for nth in (3, table_count)),
         Strike("rebalance_ledger.warehouse.commits:_restore_interrupted", 1, "after"),
@@ -77,7 +77,7 @@ def test_a_day_whose_computation_is_killed_repeatedly_gives_the_same_result(
         assert ledger.fingerprint() == before, strike
     ledger.run("run")
     assert ledger.fingerprint() == after
-    # Of all those attempts nothing stays but the one that was published.
+    # Only the published one of all those attempts remains.
     attempts = [
         path
         for path in (ledger.warehouse / "staging" / "simulated" / "2026-11-17").iterdir()
@@ -125,7 +125,7 @@ def test_a_publisher_killed_after_its_last_commit_has_published(
 
 
 def test_a_killed_republication_leaves_the_old_day_complete(days: Days, tmp_path: Path) -> None:
-    """The same day from another export: readers have one or the other, in all tables alike."""
+    """The new export of the same day is published for all tables or for none."""
     ledger = days.tuesday.copied_to(tmp_path)
     _, after = days.contents
     changed = ledger.with_another_tuesday(tmp_path)
