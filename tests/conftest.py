@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytest.register_assert_rewrite("tests.support")
 
-# The same cases in each run: who wants others gives pytest --hypothesis-profile=default.
+# The same cases in each run; pass --hypothesis-profile=default to pytest for random ones.
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")
 
@@ -33,9 +33,9 @@ _LOCAL = _ROOT / ".local"
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Yield a session with Delta on two local cores: a JVM takes seconds to start, so there is one.
+    """Yield a session with Delta on two local cores, shared by all tests because a JVM takes seconds to start.
 
-    It is set by the folder that `SPARK_CONF_DIR` names, or by the one that set-up writes.
+    Its configuration is the folder of `SPARK_CONF_DIR`, or the one that set-up writes.
     """
     from pyspark.sql import SparkSession
 
@@ -48,7 +48,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             pytrace=False,
         )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Python workers are processes of their own: they find the project's packages as this one does.
+    # Python workers are separate processes, which need this process's path to find the project's packages.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
     java_home = _LOCAL / "java-home"
     if "JAVA_HOME" not in os.environ and java_home.is_file():
@@ -60,14 +60,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark-warehouse")))
-        .config("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=4")  # many days, not one
+        .config("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=4")  # for many days instead of one
         .config("spark.driver.extraJavaOptions", _java_options(conf / "spark-defaults.conf"))
     )
     local.getOrCreate()
     session = spark_session("tests")
     yield session
     session.stop()
-    # It tells of its end when the interpreter ends, and pytest has closed by then what it would be told on.
+    # py4j logs its shutdown at interpreter exit, after pytest has closed the captured streams.
     logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
@@ -81,7 +81,7 @@ SAMPLE_DAYS = (date(2026, 11, 16), date(2026, 11, 17), date(2026, 11, 18))
 
 @pytest.fixture(scope="session")
 def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """Return the three days of samples/exports, computed, evaluated and published, and their stages; tests only read it."""
+    """Return the sample's three days, computed, evaluated and published, with their stages; tests must only read them."""
     from rebalance_ledger.warehouse.layout import Warehouse
     from tests.support.computed_days import compute_and_publish, sample_day
 
@@ -103,7 +103,7 @@ def small_days(
 
 @pytest.fixture(scope="session")
 def three_days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ThreeDays:
-    """Return the days of `three_days`, computed and published in order; tests only read it."""
+    """Return the days of `three_days`, computed and published in order; tests must only read them."""
     from tests.support.three_days import DAYS, ThreeDays
 
     computed = ThreeDays.below(tmp_path_factory.mktemp("three-days"), spark)

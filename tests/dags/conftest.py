@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent.parent
 DAGS = ROOT / "dags"
 
-# Python comes from the PATH: a first line that names a path cannot hold the spaces of one. Writes down the call, one JSON list per line,
-# and ends as the file of endings says for the stage and cluster; the reason of a failure, or the facts, go into the result file.
+# Python comes from the PATH, because a shebang with a path cannot contain spaces. The stub records the call as one JSON list
+# per line, and exits as configured for the step and cluster. It writes the reason of a failure, or the facts, to the result file.
 _STAND_IN = """#!/usr/bin/env python
 import json, os, sys
 with open(os.environ["ENVIRONMENTS"], "a") as environments, open("/proc/self/environ") as own:
@@ -49,7 +49,7 @@ sys.exit(code)
 
 
 class StandIns:
-    """The programs `ledger` and `spark-submit`, replaced by ones that only say how they were called."""
+    """Stubs for the programs `ledger` and `spark-submit`, which record how they were called."""
 
     def __init__(self, folder: Path) -> None:
         self._calls = folder / "calls"
@@ -67,7 +67,7 @@ class StandIns:
             program.write_text(_STAND_IN.format(name=name))
             program.chmod(0o755)
         settings = folder / "ledger.yaml"
-        if not settings.exists():  # A test may have written its own before.
+        if not settings.exists():  # Keep a file that the test has written.
             settings.write_text("clusters: {}\n")
         self.environment = {
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
@@ -82,7 +82,7 @@ class StandIns:
         }
 
     def end(self, endings: Mapping[str, tuple[int, str | dict[str, Any]]]) -> None:
-        """Let `"<stage> <cluster>"` end from now on with this exit code, and this reason or these facts."""
+        """Make `"<stage> <cluster>"` exit with this code, and this reason or these facts, from now on."""
         self._endings.write_text(json.dumps(endings))
 
     @property
@@ -91,12 +91,12 @@ class StandIns:
 
     @property
     def environments(self) -> list[tuple[str, str]]:
-        """For each call, the program and its whole environment as the kernel shows it."""
+        """The program of each call, and its complete environment as the kernel reports it."""
         return [tuple(json.loads(line)) for line in self._environments.read_text().splitlines()]
 
     @property
     def heard(self) -> list[tuple[str, list[str]]]:
-        """For each call of `ledger`: its standard input, and the Airflow connections and where the object store is."""
+        """For each call of `ledger`: its standard input, and the variables of Airflow connections and of the object store."""
         return [tuple(json.loads(line)) for line in self._heard.read_text().splitlines()]
 
 
@@ -115,7 +115,7 @@ def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
 
 
 class Runner(AnsweringProcess):
-    """A process in an Airflow that runs DAGs, one after another."""
+    """A process with an Airflow that runs DAGs sequentially."""
 
     def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
         program = Path(__file__).with_name("run_day.py")
@@ -124,14 +124,14 @@ class Runner(AnsweringProcess):
     def run(
         self, dag_id: str, ds: str, conf: Mapping[str, Any], environment: Mapping[str, str]
     ) -> dict[str, Any]:
-        """Run a DAG for a day with these variables too, and return the outcome."""
+        """Run a DAG for a day with additional variables, and return the outcome."""
         outcome: dict[str, Any] = self.ask([environment, dag_id, ds, conf])
         return outcome
 
 
 @pytest.fixture(scope="session")
 def runner(airflow_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    """Yield the process that runs the days of tests; each gives it the variables of its own stand-ins."""
+    """Yield the process that runs the days of tests; each test passes the variables of its own stubs."""
     with closing(Runner(airflow_environment, tmp_path_factory.mktemp("runner"))) as started:
         yield started
 

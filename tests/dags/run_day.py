@@ -1,7 +1,7 @@
 """Runs a DAG for one day by `dag.test()` for each request line on stdin, and writes its outcome as a line of JSON.
 
-A program of its own, because Airflow keeps its database and its plugins for the life of a process; one for many runs, because it takes
-seconds to start. See `Runner` in conftest.py.
+It is a separate program, because Airflow caches its database and plugins for the life of a process. It serves many runs,
+because it takes seconds to start. See `Runner` in conftest.py.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def run(dags: str, dag_id: str, ds: str, conf: dict[str, Any]) -> dict[str, Any]
 
 
 def main(dags: str, answers: int) -> None:
-    """Answer one request after another."""
+    """Process the requests sequentially."""
     with os.fdopen(answers, "w") as outcomes:
         for line in sys.stdin:
             environment, dag_id, ds, conf = json.loads(line)

@@ -1,4 +1,4 @@
-"""When a live cluster is collected, and how arguments and credentials reach the collector."""
+"""The schedule of collecting a live cluster, and the arguments and credentials passed to the collector."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TODAY = datetime.now(UTC).replace(hour=1, minute=0, second=0, microsecond=0)
 YESTERDAY = TODAY - timedelta(days=1)
-SECRET = "s3cret-$(id)-é"  # noqa: S105  # one that must not be seen anywhere
+SECRET = "s3cret-$(id)-é"  # noqa: S105  # a secret that must not appear anywhere
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def prune(state: str = "success") -> None:
     ti = SimpleNamespace(
         dag_id="cluster_export", run_id="run", map_index=0, get_task_states=lambda **_: states
     )
-    PruneExportsOperator(task_id="prune", cluster="c").execute({"ti": ti})  # type: ignore[typeddict-item]  # no more than it reads
+    PruneExportsOperator(task_id="prune", cluster="c").execute({"ti": ti})  # type: ignore[typeddict-item]  # only the keys that it reads
 
 
 def land(tmp_path: Path, day: datetime, quality: str | None = None) -> None:

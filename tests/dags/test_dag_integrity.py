@@ -77,7 +77,7 @@ def test_notifications_are_sent_after_a_refusal_too_and_do_not_hide_it(dag: DAG)
     notify = _task(dag, "notify")
     assert notify.trigger_rule == "all_done"
     assert "publish" in notify.upstream_task_ids
-    # Another leaf decides whether the run has failed.
+    # Another leaf task determines whether the run has failed.
     assert _task(dag, "report").trigger_rule == "all_success"
     assert _task(dag, "report").downstream_task_ids == set()
 
@@ -107,7 +107,7 @@ def test_old_exports_are_removed_only_after_todays_has_landed(bag: DagBag) -> No
 
 def test_maintenance_does_not_use_the_publication_pool(bag: DagBag) -> None:
     maintenance = bag.dags["warehouse_maintenance"]
-    # A publication must not wait for all of it.
+    # A publication must not wait for the whole maintenance.
     assert [task.pool for task in maintenance.tasks] == ["default_pool"]
     assert maintenance.max_active_runs == 1
 
@@ -118,7 +118,7 @@ def test_every_task_has_retries_with_delay_and_a_timeout(bag: DagBag, dag_id: st
     for task in dag.tasks:
         assert task.retries >= 1, task.task_id
         assert task.retry_exponential_backoff, task.task_id
-        # A person has longer than a program.
+        # A person has more time than a program.
         assert task.execution_timeout or task.response_timeout, task.task_id
     assert dag.max_active_runs >= 1
 
@@ -142,7 +142,7 @@ def test_a_backfill_of_three_dates_runs_those_three_days(bag: DagBag) -> None:
     first, last = datetime(2026, 11, 16, tzinfo=UTC), datetime(2026, 11, 18, tzinfo=UTC)
     runs = list(scheduled.iter_dagrun_infos_between(first, last))
     assert [run.logical_date for run in runs] == [first, first + timedelta(days=1), last]
-    # Run ids carry the run-after date; here it is the same day as `ds`.
+    # Run ids contain the run-after date, which is the same day as `ds` here.
     assert all(run.run_after == run.logical_date for run in runs)
 
 

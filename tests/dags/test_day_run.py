@@ -49,7 +49,7 @@ def test_a_refused_day_is_tried_once_and_publishes_nothing(
     outcome = run_day("2026-11-17", cluster="east")
 
     assert outcome["state"] == "failed"
-    # Tried once: the same input would be refused again.
+    # Tried once, because the gate would reject the same input again.
     assert outcome["tasks"]["gate"] == ["failed", 1]
     assert outcome["tasks"]["publish"][0] == "upstream_failed"
     assert outcome["events"] == []

@@ -58,7 +58,7 @@ def test_a_transaction_that_reads_and_then_writes_is_not_overtaken_by_another_wr
             count = session.scalar(select(func.count()).select_from(Row))
             has_read.set()
             begins.wait(TIMEOUT_S)
-            # It has written by then, unless it waits for the lock.
+            # The other writer has finished by then, unless it waits for the lock.
             other.join(1)
             session.execute(insert(Row).values(id=1))
         session.commit()

@@ -1,4 +1,4 @@
-"""How the operators start a step, and how they translate its exit code for Airflow."""
+"""The operators start a step, and translate its exit code for Airflow."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_the_gate_link_leads_to_the_page_that_the_gate_built(
     with nullcontext() if code == 0 else pytest.raises(StageRefusedError):
         judged.execute(context())
 
-    link = DataDocsLink().get_link(judged, ti_key=None)  # type: ignore[arg-type]  # it asks the operator alone
+    link = DataDocsLink().get_link(judged, ti_key=None)  # type: ignore[arg-type]  # it only uses the operator
     assert link == f"{start}/prod%252Feu/2026-11-16/index.html"
 
 
@@ -145,7 +145,7 @@ def test_a_crashed_gate_has_no_link(stand_ins: StandIns) -> None:
     with pytest.raises(StageCrashedError):
         judged.execute(context())
 
-    assert DataDocsLink().get_link(judged, ti_key=None) == ""  # type: ignore[arg-type]  # it asks the operator alone
+    assert DataDocsLink().get_link(judged, ti_key=None) == ""  # type: ignore[arg-type]  # it only uses the operator
 
 
 @pytest.mark.parametrize("name", ["verify", "gate", "publish"])
@@ -378,7 +378,7 @@ def test_no_program_of_a_task_inherits_airflows_secrets(
     stage("publish").execute(context())
     building = build()
     building.execute(context())
-    # With variables of its own the hook gives the application another environment than without.
+    # If the hook has its own variables, it passes another environment to the application, so test both cases.
     monkeypatch.setattr(
         "rebalance_ledger.operators.build.object_store_variables", lambda: {"AWS_ACCESS_KEY_ID": "key"}
     )

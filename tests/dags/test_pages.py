@@ -1,4 +1,4 @@
-"""Day pages in Airflow: served to users who may read the DAG's runs, and nothing else is served."""
+"""Day pages in Airflow: served to users with permission to read the DAG's runs, and no other file is served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make run` on a terminal shows the table that Spark has computed last, and then clears the line."""
+"""`make run` on a terminal shows the table that Spark computed last, and then clears the line."""
 
 from __future__ import annotations
 

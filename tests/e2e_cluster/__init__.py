@@ -1,6 +1,6 @@
 """The ledger on the services of `deploy/`: PostgreSQL, Airflow's four components, Spark's master and workers.
 
-Twice: as processes on loopback, which runs wherever the project does (`processes`), and as the containers of
-docker-compose.yml, which wants a Docker engine (`containers`). Both do the same: a day, a backfill that loses a worker,
-and the published tables beside those of one machine.
+There are two deployments: processes on loopback, which run wherever the project does (`processes`), and the containers of
+docker-compose.yml, which need a Docker engine (`containers`). Both run a day and a backfill that loses a worker, and compare
+the published tables with those of one machine.
 """

@@ -1,4 +1,4 @@
-"""docker-compose.yml as it is read where no variable is set."""
+"""docker-compose.yml with no environment variables set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VARIABLE = re.compile(r"\$\{(?P<name>\w+):(?P<kind>[-?+])(?P<rest>[^}]*)\}")
 
 
 def services() -> dict[str, dict[str, Any]]:
-    """Return all services, their variables as they stand in the file."""
+    """Return all services, with unexpanded variables."""
     named: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE_FILE.read_text(encoding="utf-8"))["services"]
     return named
 
@@ -25,7 +25,7 @@ def service(name: str) -> dict[str, Any]:
 
 
 def required_variables() -> set[str]:
-    """Return those without a default: nothing starts without them."""
+    """Return the variables without a default, which the services need to start."""
     text = COMPOSE_FILE.read_text(encoding="utf-8")
     return {found["name"] for found in _VARIABLE.finditer(text) if found["kind"] == "?"}
 

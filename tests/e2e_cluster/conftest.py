@@ -50,7 +50,7 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
 @pytest.fixture(scope="module", params=[pytest.param("processes", marks=pytest.mark.e2e), "containers"])
 def deployment(
     request: pytest.FixtureRequest,
-    single_machine_fingerprint: list[str],  # first, so that it does not run beside what it is compared with
+    single_machine_fingerprint: list[str],  # first, so that it does not run in parallel with the deployment
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Deployment]:
     kind: str = request.param

@@ -1,6 +1,6 @@
 """The deployment as the containers of docker-compose.yml, each from an image that is built here or pulled.
 
-Exports and tables are in the deployment's own object store, and Spark's history server runs beside it.
+Exports and tables are in the deployment's own object store, and Spark's history server runs in addition.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ClusterOfContainers:
 
     Args:
         docker: The engine.
-        folder: For its secrets and settings.
-        ports: For what this machine asks.
+        folder: The folder for its secrets and settings.
+        ports: The ports that this machine connects to.
     """
 
     def __init__(self, docker: Docker, folder: Path, ports: FreePorts) -> None:
@@ -50,7 +50,7 @@ class ClusterOfContainers:
         page, history, api, objects = (f"127.0.0.1:{ports.block(1)}" for _ in range(4))
         self.spark_master = f"http://{page}"
         self.spark_history = f"http://{history}"
-        # What an installation would write into .env.
+        # The settings that an installation would write into .env.
         with env_file.open("w") as settings:
             settings.write(
                 "COMPOSE_PROFILES=object-store,history\n"
@@ -66,7 +66,7 @@ class ClusterOfContainers:
                 f"LEDGER_WAREHOUSE_AT={self.warehouse}\n"
                 f"LEDGER_SETTINGS_FROM={SETTINGS}\n"
             )
-        # The secrets are drawn before the deployment starts, so that they are known here.
+        # Generate the secrets before the deployment starts, so that the test has them.
         self.compose("build")
         self.compose("run", "--rm", "secrets-init")
         self.airflow = AirflowApi(f"http://{api}", self._secret("admin/password"))
@@ -77,17 +77,17 @@ class ClusterOfContainers:
         )
 
     def up(self) -> None:
-        """Start every service, wait until all are healthy, and land the exports."""
+        """Start every service, wait until all are healthy, and upload the exports."""
         self.compose("up", "--detach", "--wait")
         for export in sorted((EXPORTS / CLUSTER).iterdir()):
             project("ledger", "exports", "upload", str(export), f"--exports={_EXPORTS}", **self.store)
 
     def down(self) -> None:
-        """End it, and remove its volumes."""
+        """End the deployment, and remove its volumes."""
         self.compose("down", "--volumes", "--timeout=5")
 
     def compose(self, *words: str) -> str:
-        """Run `docker compose` on the project; gives what it said."""
+        """Run `docker compose` on the project, and return its output."""
         return self._docker.run(*self._compose, *words)
 
     def _secret(self, file: str) -> str:
@@ -123,7 +123,7 @@ def _container(worker: int) -> str:
 
 @contextmanager
 def cluster_of_containers(docker: Docker, folder: Path) -> Iterator[ClusterOfContainers]:
-    """Start it all, and leave nothing behind but images."""
+    """Start the deployment, and leave nothing but images behind."""
     cluster = ClusterOfContainers(docker, folder, FreePorts())
     try:
         cluster.up()

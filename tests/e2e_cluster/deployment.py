@@ -1,6 +1,6 @@
-"""Access to a deployment of any kind for tests: Airflow by its API, Spark by its pages, files or objects.
+"""Access to any kind of deployment: Airflow by its API, Spark by its pages, files or objects.
 
-Belongs here: asking. Does not belong here: how its parts are started (`processes`, `containers`).
+Belongs here: queries. Does not belong here: starting its parts (`processes`, `containers`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLUSTER = "shop-prod"
 
 
 class Deployment(Protocol):
-    """PostgreSQL, Airflow and Spark, running."""
+    """A running PostgreSQL, Airflow and Spark."""
 
     airflow: AirflowApi
     spark_master: str
@@ -32,31 +32,31 @@ class Deployment(Protocol):
     spark_history: str
     """The address of the history server's pages."""
     warehouse: str
-    """Where programs of this machine find the tables: a folder, or a place in an object store."""
+    """The location of the tables for programs of this machine: a folder, or a prefix in an object store."""
     store: Mapping[str, str]
-    """What they have to know of that object store; nothing for a folder."""
+    """The environment variables for that object store; empty for a folder."""
 
     def in_scheduler(self, *command: str) -> str:
-        """Run a command where the scheduler runs; return what it printed."""
+        """Run a command in the scheduler's environment; return its output."""
 
     def staged(self, day: str) -> Iterable[str]:
-        """Return the files of a day's stage, by their names below it: attempt, table, file."""
+        """Return the files of a day's stage by their relative paths: attempt, table, file."""
 
     def computes(self, worker: int) -> bool:
         """Return whether this worker, 0 or 1, has an executor."""
 
     def kill_worker(self, worker: int) -> None:
-        """End a worker and its executors as a machine ends that loses its power."""
+        """Kill a worker and its executors as a power failure would."""
 
 
 def spark_workers(deployment: Deployment) -> list[str]:
-    """Return the state of each worker by the master's word: ALIVE, DEAD."""
+    """Return the state of each worker according to the master: ALIVE, DEAD."""
     with build_opener(ProxyHandler({})).open(f"{deployment.spark_master}/json/", timeout=30) as answer:
         return [worker["state"] for worker in json.loads(answer.read())["workers"]]
 
 
 def finished_applications(deployment: Deployment) -> list[str]:
-    """Return the names of the applications that the history server shows as completed."""
+    """Return the names of the applications that the history server lists as completed."""
     address = f"{deployment.spark_history}/api/v1/applications?status=completed"
     with build_opener(ProxyHandler({})).open(address, timeout=30) as answer:
         return [application["name"] for application in json.loads(answer.read())]
@@ -69,7 +69,7 @@ def fingerprint(warehouse: str, store: Mapping[str, str], cluster: str = CLUSTER
 
 
 def project(*words: str, **more: str) -> str:
-    """Run a program of this checkout as its user does, with more variables, and give what it said."""
+    """Run a program of this checkout as a user does, with additional variables, and return its output."""
     answer = subprocess.run(
         [ROOT / "setup" / "in-environment", *words],
         cwd=ROOT,

@@ -1,8 +1,8 @@
 """A Docker engine with Compose v2 and base images: those of this machine, otherwise the distribution's packages.
 
-An engine that answers is used as it is. Where none does, root starts one of Debian's `docker.io` with a data folder of the test's
-own. Compose v2 is taken from where Docker looks for it, else from Debian's next release. A base image that cannot be pulled is made from
-the distribution's packages. Nothing here is a stand-in: it is the Compose file that runs, by Docker and Compose themselves.
+An engine that answers is used as it is. Otherwise root starts one from Debian's `docker.io` with a data folder of the test.
+Compose v2 comes from Docker's plugin folders, or else from Debian's next release. A base image that cannot be pulled is
+built from the distribution's packages. Nothing is simulated: Docker and Compose run the real Compose file.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class Docker:
     """The client of an engine.
 
     Args:
-        environment: What it needs to find engine and Compose.
+        environment: The variables by which it finds engine and Compose.
     """
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.environment = environment
 
     def run(self, *words: str, **more: str) -> str:
-        """Run `docker` with these words and more variables; gives what it said.
+        """Run `docker` with these arguments and additional variables, and return its output.
 
         Raises:
-            AssertionError: It did not end well.
+            AssertionError: It failed.
         """
         answer = subprocess.run(
             ["docker", *words],
@@ -63,7 +63,7 @@ class Docker:
         return answer.stdout
 
     def says(self, *words: str) -> bool:
-        """Return whether a command ends well."""
+        """Return whether a command succeeds."""
         command = ["docker", *words]
         try:
             answer = subprocess.run(
@@ -74,12 +74,12 @@ class Docker:
         return answer.returncode == 0
 
     def has(self, image: str) -> bool:
-        """Return whether an image is there or can be pulled."""
+        """Return whether an image exists or can be pulled."""
         return self.says("image", "inspect", image) or self.says("pull", "--quiet", image)
 
     @cached_property
     def base_image(self) -> str:
-        """An image of Debian 12 that this engine has, can pull, or gets made from packages; looked for once."""
+        """An image of Debian 12 that this engine has, pulls or builds from packages; determined once."""
         official: str = service("secrets-init")["build"]["args"]["BASE_IMAGE"]
         if self.has(official):
             return official
@@ -112,10 +112,10 @@ class Docker:
 
 @contextmanager
 def docker_engine(processes: Processes, folder: Path) -> Iterator[Docker]:
-    """Yield an engine with Compose; one that was started here ends here.
+    """Yield an engine with Compose; an engine that was started here ends here.
 
     Raises:
-        SetUpError: There is none and none can be started; the sentence says why and what to do.
+        SetUpError: There is none and none can be started; the message states the reason and the remedy.
     """
     with ExitStack() as ends:
         docker = Docker(dict(os.environ))
@@ -158,14 +158,14 @@ def _own_engine(processes: Processes, folder: Path) -> Iterator[Docker]:
         wait_until(missing, _START_SECONDS)
         yield docker
     finally:
-        # In order, so that it unmounts what it has mounted, and ends its containers and containerd.
+        # Terminate it cleanly, so that it unmounts its file systems, and ends its containers and containerd.
         engine.process.terminate()
         engine.process.wait(timeout=_START_SECONDS)
         shutil.rmtree(data, ignore_errors=True)
 
 
 def _compose_plugin(folder: Path) -> Path:
-    """Return a folder for `DOCKER_CONFIG` with Compose v2 in it, of the package of Debian's next release."""
+    """Return a folder for `DOCKER_CONFIG` that contains Compose v2 from the package of Debian's next release."""
     apt = folder / "apt"
     for place in ("lists/partial", "cache/archives/partial"):
         (apt / place).mkdir(parents=True)
@@ -190,7 +190,7 @@ def _compose_plugin(folder: Path) -> Path:
 
 
 def _archive() -> str:
-    """Return the address of Debian's archive, as this machine's apt has it."""
+    """Return the address of Debian's archive from this machine's apt configuration."""
     lines = subprocess.run(
         [
             "apt-get",
@@ -211,7 +211,7 @@ def _archive() -> str:
 
 
 def _hand_authorities_to(root: Path) -> None:
-    """Let an image trust the authorities that this machine trusts, those of its own networks included."""
+    """Add this machine's certificate authorities to an image, including those of its own networks."""
     folder = root / "usr/local/share/ca-certificates"
     folder.mkdir(parents=True, exist_ok=True)
     begin = "-----BEGIN CERTIFICATE-----"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.e2e_cluster.engine import Docker
 
 LEDGER_IMAGE = "ledger-e2e:local"
-"""The name that the tests give to the project's own, so that it is built once."""
+"""The tests' name for the project's own image, so that it is built once."""
 
 _HOME_MADE_POSTGRES = "ledger-e2e-postgres:bookworm"
 _HOME_MADE_ROCKETMQ = "ledger-e2e-rocketmq:bookworm"
@@ -33,7 +33,7 @@ def postgres_image(docker: Docker) -> str:
 
 
 def object_store_image(docker: Docker) -> str:
-    """Return the Compose file's object store, or the same release of it, built from Go's module registry."""
+    """Return the Compose file's object store, or the same release built from Go's module registry."""
     official: str = service("object-store")["image"]
     if docker.has(official):
         return official
@@ -47,7 +47,7 @@ def rocketmq_image(docker: Docker, scratch: Path) -> str:
 
     Args:
         docker: The engine.
-        scratch: A folder that is not there yet, for what such an image is built of.
+        scratch: A folder that does not exist yet, for the build context of such an image.
 
     Raises:
         SetUpError: There is no JDK, or the jars cannot be fetched.

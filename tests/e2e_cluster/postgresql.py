@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from tests.real_cluster.processes import Processes, Started
 
 _START_SECONDS = 60
-_ACCOUNT = "nobody"  # the server will not run as root
+_ACCOUNT = "nobody"  # the server refuses to run as root
 _PINS: Final = Pins(Path(__file__).with_name("postgresql_jars.txt"))
 _SETS: Final = {"x86_64": "amd64", "aarch64": "arm64v8"}
-"""Processor -> the set of the pin file."""
+"""Processor -> the set in the pin file."""
 
 
 class PostgreSql:
-    """A server that comes and goes, and its one database.
+    """A server that can be stopped and restarted, with one database.
 
     Attributes:
-        address: Of the database `airflow` with its user, for SQLAlchemy.
+        address: The address of the database `airflow` with its user, for SQLAlchemy.
     """
 
     def __init__(self, processes: Processes, folder: Path, port: int, password: str) -> None:
@@ -71,7 +71,7 @@ class PostgreSql:
 
     @contextmanager
     def gone(self) -> Iterator[None]:
-        """Stop the server at once, as in a crash, with every connection broken, until the end of the block."""
+        """Stop the server immediately, as in a crash that breaks every connection, until the end of the context."""
         self._server.process.send_signal(signal.SIGQUIT)
         self._server.process.wait(_START_SECONDS)
         yield
@@ -108,7 +108,7 @@ class PostgreSql:
 @contextmanager
 def postgresql(processes: Processes, port: int, password: str) -> Iterator[PostgreSql]:
     """Yield a server with an empty database `airflow` that its user `airflow` owns."""
-    # Not below pytest's folder: that is for root alone.
+    # Not below pytest's folder, which only root can access.
     folder = Path(tempfile.mkdtemp(prefix="ledger-postgresql-"))
     try:
         server = PostgreSql(processes, folder, port, password)
@@ -119,7 +119,7 @@ def postgresql(processes: Processes, port: int, password: str) -> Iterator[Postg
 
 
 def _refusal_to_create_database(port: int, password: str) -> str | None:
-    """Create the database; return what the server says as long as it is not ready."""
+    """Create the database; return the server's error message while it is not ready."""
     server = make_conninfo(host="127.0.0.1", port=port, user="airflow", password=password, dbname="postgres")
     try:
         with psycopg.connect(server, autocommit=True) as connection:

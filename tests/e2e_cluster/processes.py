@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _VENV = ROOT / ".venv"
 _START_SECONDS = 300
 _WORKERS = 2
-# Compiling a plan for the sample's few rows takes longer than running it (conf/spark says more). The containers compile, as deployed.
+# Compiling a plan takes longer than running it on the sample's few rows (see conf/spark). The containers compile, as deployed.
 _FOR_FEW_ROWS = """
 spark.sql.codegen.wholeStage      false
 spark.sql.codegen.factoryMode     NO_CODEGEN
@@ -36,12 +36,12 @@ spark.executor.extraJavaOptions   -Duser.timezone=UTC -XX:TieredStopAtLevel=1 -X
 
 
 class Installation(NamedTuple):
-    """What an installation decides.
+    """The choices of an installation.
 
     Attributes:
         exports: Folder of all clusters' exports.
         settings: The settings file.
-        variables: Of the services, where they differ from those of docker-compose.yml.
+        variables: Variables of the services that differ from docker-compose.yml.
     """
 
     exports: Path = EXPORTS
@@ -56,8 +56,8 @@ class ClusterOfProcesses:
     """One process for each container that the Compose file would start.
 
     Args:
-        processes: Starts them, and ends them with the test.
-        folder: For everything that the containers keep in volumes.
+        processes: The set of processes that they start in, and that ends them with the test.
+        folder: The folder for everything that the containers store in volumes.
         metadata: The address of Airflow's database, for SQLAlchemy.
         installation: Exports, settings and variables.
     """
@@ -113,7 +113,7 @@ class ClusterOfProcesses:
 
     def staged(self, day: str) -> Iterable[str]:
         stage = Path(self.warehouse, "staging", CLUSTER, day)
-        # Spark removes its temporary folders meanwhile, and `os.walk` passes over what is gone.
+        # Spark removes its temporary folders meanwhile, and `os.walk` skips missing folders.
         return [
             str(Path(folder, name).relative_to(stage))
             for folder, folders, files in os.walk(stage)
@@ -159,7 +159,7 @@ class ClusterOfProcesses:
         try:
             states = spark_workers(self)
         except ValueError:
-            return "the master's pages are not all there yet"  # it listens before it has hung them up
+            return "the master's pages are not all there yet"  # it listens before its pages are registered
         return None if states == ["ALIVE"] * _WORKERS else f"the workers are {states}"
 
     def _start_airflow(self) -> None:
@@ -200,14 +200,14 @@ class ClusterOfProcesses:
         )
 
     def _environment(self, name: str) -> dict[str, str]:
-        """Return the environment of a service; what is an address or a path there is another here."""
+        """Return the environment of a service, with addresses and paths of this machine."""
         of_service = {
             variable: self._local(value) for variable, value in service(name).get("environment", {}).items()
         }
         return {**_like_the_image(self._folder), **of_service, **self._here}
 
     def _local(self, text: str) -> str:
-        """Put this machine's folders in the place of those of the containers."""
+        """Replace the folders of the containers by those of this machine."""
         places = {
             "/opt/rebalance-ledger": ROOT,
             "/run/ledger-secrets": self._folder / "secrets",
@@ -220,7 +220,7 @@ class ClusterOfProcesses:
 
 
 def draw_secrets(folder: Path, metadata: str) -> Path:
-    """Draw them as the service `secrets-init` does, for a database at another address; return the folder."""
+    """Generate secrets as the service `secrets-init` does, for a database at another address; return the folder."""
     folder.mkdir()
     subprocess.run([sys.executable, ROOT / "deploy" / "draw_secrets.py", folder], check=True)
     url = folder / "metadata" / "url"
@@ -233,7 +233,7 @@ def draw_secrets(folder: Path, metadata: str) -> Path:
 def cluster_of_processes(
     folder: Path, installation: Installation = AS_SHIPPED
 ) -> Iterator[ClusterOfProcesses]:
-    """Start it all, and leave nothing behind."""
+    """Start the deployment, and leave nothing behind."""
     processes = Processes()
     ports = FreePorts()
     with ExitStack() as ends:
@@ -243,7 +243,7 @@ def cluster_of_processes(
 
 
 def _end(processes: Processes) -> None:
-    """End a process and its children: those of Airflow's scheduler and of Spark's workers must not outlive them."""
+    """End a process and its children, because those of Airflow's scheduler and of Spark's workers must not outlive them."""
     families = [
         child for started in processes.started if started.is_alive() for child in descendants(started.pid)
     ]
@@ -258,7 +258,7 @@ def _kill(family: list[psutil.Process]) -> None:
 
 
 def _like_the_image(folder: Path) -> dict[str, str]:
-    """Return the environment that deploy/Dockerfile gives, with this checkout's places."""
+    """Return the environment that deploy/Dockerfile sets, with the paths of this checkout."""
     java_home = (ROOT / ".local" / "java-home").read_text().strip()
     own = {
         name: value

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e_cluster, pytest.mark.timeout(2400)]
 
-# A day is compared with the one before it, so the days come in order, as on the one machine.
+# Each day is compared with the day before, so the days run in order, as on one machine.
 _DAY = "2026-11-16"
 _BACKFILLED = ("2026-11-17", "2026-11-18")
 
@@ -47,7 +47,7 @@ def test_a_backfill_survives_a_lost_worker_and_publishes_the_same_rows(
     runs = [run_of(day) for day in _BACKFILLED]
     assert deployment.airflow.wait_for(runs) == ["success"] * len(runs)
     assert sorted(spark_workers(deployment)) == ["ALIVE", "DEAD"]
-    # Spark itself went on with the executor that was left: no build was tried a second time.
+    # Spark itself continued with the remaining executor: no build had a second try.
     builds = [deployment.airflow.task(run_id, "build") for run_id in runs]
     assert [build["try_number"] for build in builds] == [1, 1]
     assert any("Lost executor" in deployment.airflow.log(build) for build in builds)
@@ -67,7 +67,7 @@ def test_the_history_server_shows_every_day_that_was_computed(deployment: Deploy
 
 
 def _until_in_the_middle(deployment: Deployment, worker: int) -> str | None:
-    """Return what is missing until some day's tables are partly staged, and the worker is at work on them."""
+    """Return what is missing until a day's tables are partly staged and the worker has an executor."""
     if not deployment.computes(worker):
         return "the worker has no executor"
     for day in _BACKFILLED:

@@ -51,7 +51,7 @@ def test_demo_prints_the_owners_of_each_queue(docker: Docker, tmp_path: Path) ->
 
 
 def make(target: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run `make` as a person does, who is not inside another `make`."""
+    """Run `make` as a user does, outside another `make`."""
     of_outer_make = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
     return subprocess.run(
         ["make", target],

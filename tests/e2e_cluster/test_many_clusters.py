@@ -34,12 +34,12 @@ _SCHEDULER_BYTES_PER_CLUSTER = 500 * 1024 * 1024
 
 
 class Observed(NamedTuple):
-    """What was seen at the most.
+    """The observed maxima.
 
     Attributes:
-        drivers: Spark drivers below Airflow's worker at one moment.
-        drivers_of_scheduler: Those below the scheduler.
-        scheduler_bytes: Memory of the scheduler and all its children; what they share counts once.
+        drivers: Concurrent Spark drivers below Airflow's worker.
+        drivers_of_scheduler: Concurrent drivers below the scheduler.
+        scheduler_bytes: Memory of the scheduler and all its children; shared memory counts once.
     """
 
     drivers: int = 0
@@ -61,7 +61,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         seal(day, cluster=cluster, ds=date.fromisoformat(ds), replace=True)
     settings = yaml.safe_load(SETTINGS.read_text())
     settings["clusters"] = dict.fromkeys(_CLUSTERS, settings["clusters"][CLUSTER])
-    # At first each of them is to be computed by an application of its own.
+    # At first a separate application computes each of them.
     settings["build"] = {"beside_landed": False}
     (folder / "ledger.yaml").write_text(yaml.safe_dump(settings))
     return exports, folder / "ledger.yaml"
@@ -85,11 +85,11 @@ def deployment(
     places: tuple[Path, Path],
     single_machine_fingerprints: dict[
         str, list[str]
-    ],  # first, so that it does not run beside what it is compared with
+    ],  # first, so that it does not run in parallel with the deployment
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ClusterOfProcesses]:
     exports, settings = places
-    # One core and one executor for each application, and room for all of them.
+    # One core and one executor for each application, and enough resources for all of them.
     variables = {
         "AIRFLOW_WORKER_SLOTS": str(_COUNT),
         "AIRFLOW__EDGE__WORKER_CONCURRENCY": str(_COUNT),
@@ -167,7 +167,7 @@ def _look(deployment: ClusterOfProcesses) -> Observed:
 
 
 def _driver_count(pid: int) -> int:
-    """Count the Spark drivers below a process; Spark's launcher, which writes their command lines, is none."""
+    """Count the Spark drivers below a process, without Spark's launcher, which writes their command lines."""
     begun = descendants(pid, "org.apache.spark.deploy.SparkSubmit")
     launchers = {process.pid for process in descendants(pid, "org.apache.spark.launcher.Main")}
     return sum(process.pid not in launchers and _name(process) == "java" for process in begun)

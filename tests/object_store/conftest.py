@@ -1,6 +1,6 @@
 """The object store, and the programs configured to use it.
 
-It is a server on loopback, unless `LEDGER_TEST_STORE` names a place in another, `s3a://bucket/prefix`, which the `AWS_*` variables reach.
+It is a server on loopback, unless `LEDGER_TEST_STORE` names a location in another store, `s3a://bucket/prefix`, for which the `AWS_*` variables are set.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _FAULTS = ROOT / "tests" / "support" / "fault_injection.py"
 
 @dataclass(frozen=True)
 class Store:
-    """An object store, as programs are told of it.
+    """The configuration of an object store.
 
     Attributes:
-        place: `s3a://…`, with nothing below it at first.
-        variables: By which every engine reaches it.
+        place: `s3a://…`, which is empty at first.
+        variables: The variables by which every engine connects to it.
     """
 
     place: str
@@ -77,7 +77,7 @@ def spark_conf_dir(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 class Ledger:
-    """The program `ledger`, in processes of its own."""
+    """The program `ledger`, in separate processes."""
 
     def __init__(self, store: Store, spark_conf_dir: Path) -> None:
         self.place = store.place
@@ -85,7 +85,7 @@ class Ledger:
         self.environment = {**os.environ, **store.variables, "SPARK_CONF_DIR": str(spark_conf_dir)}
 
     def __call__(self, *words: str, ends_with: int = 0, killed_at: str | None = None) -> str:
-        """Run it; gives what it said on both streams.
+        """Run it, and return its output on both streams.
 
         Args:
             words: Its arguments.

@@ -1,7 +1,7 @@
-"""Serves S3 on a port of loopback, in the server's own environment: `python serve.py PORT [HEADER…]`.
+"""Serves S3 on a loopback port, in the server's own environment: `python serve.py PORT [HEADER…]`.
 
-Moto looks whether an object is there and then puts it; a store that honours conditional puts does both in one step. So requests are
-answered one after the other. A header that is named is ignored, as stores do that know no such condition.
+Moto checks whether an object exists and then writes it; a store with conditional puts does both atomically. Therefore requests
+are processed sequentially. The listed headers are ignored, as by stores that do not support such a condition.
 """
 
 from __future__ import annotations

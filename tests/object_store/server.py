@@ -1,4 +1,4 @@
-"""Start the S3 server: its packages, pinned by hash, are in a separate environment."""
+"""Starts the S3 server, whose packages, pinned by hash, are in a separate environment."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _START_SECONDS = 120
 
 @contextmanager
 def object_store(folder: Path, bucket: str, *ignored_headers: str) -> Iterator[dict[str, str]]:
-    """Yield a server with one empty bucket; gives the variables by which every engine finds it.
+    """Yield the variables by which every engine finds a server with one empty bucket.
 
     Args:
-        folder: For what the server writes.
+        folder: The folder for the server's files.
         bucket: The bucket's name.
-        ignored_headers: Conditions that this store does not know.
+        ignored_headers: Conditions that this store does not support.
     """
     perform(_step())
     port = FreePorts().block(1)
@@ -47,7 +47,7 @@ def object_store(folder: Path, bucket: str, *ignored_headers: str) -> Iterator[d
 
 
 def on_loopback(address: str, access_key_id: str, secret_access_key: str) -> dict[str, str]:
-    """Return the variables by which every engine finds a store on loopback, and asks no proxy for it."""
+    """Return the variables by which every engine finds a store on loopback, without a proxy."""
     return {
         "AWS_ENDPOINT_URL": address,
         "AWS_REGION": "us-east-1",

@@ -1,4 +1,4 @@
-"""Collecting into an object store: a retry completes the export in the store, and an export that cannot be landed is not lost."""
+"""Collecting into an object store: a retry completes the export in the store, and an export that cannot be uploaded is not lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AdminClients:
     for name in ("LEDGER_EXPORTS", "LEDGER_SETTINGS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LEDGER_COLLECTOR_JARS", str(tmp_path))
-    # Where exports grow until they are landed.
+    # The folder for unfinished exports.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     clients = AdminClients()
     monkeypatch.setattr(collecting, "admin_client", clients)

@@ -1,4 +1,4 @@
-"""Exports in an object store: landed whole, verified byte for byte, refused when they change."""
+"""Exports in an object store: uploaded completely, verified byte for byte, rejected when they change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DAY = SAMPLE / "shop-prod" / "2026-11-18"
 
 @pytest.fixture
 def landed(in_store: str, request: pytest.FixtureRequest) -> ObjectPath:
-    """Return the sample's third day at a location of the test's own."""
+    """Return the sample's third day at a location of this test only."""
     exports = ObjectPath.of(f"{in_store}/{request.node.name}")
     directory, _ = land(_DAY, exports)
     return directory

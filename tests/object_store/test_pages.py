@@ -42,7 +42,7 @@ def export(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def warehouse(in_store: str, tmp_path: Path, export: Path) -> Warehouse:
-    """Return a warehouse in the store: a day that waits for the gate, and published days."""
+    """Return a warehouse in the store: one day before the gate, and published days."""
     folder = tmp_path / "warehouse"
     stage_day_of_export(Warehouse.at(str(folder)), export)
     publish_shop_days(folder)
@@ -54,7 +54,7 @@ def warehouse(in_store: str, tmp_path: Path, export: Path) -> Warehouse:
 
 
 def served(store: Store, warehouse: Warehouse, folder: Path, *requests: Request, keys: str) -> Served:
-    """Return what Airflow answers that knows the store by a connection alone, or the keys by files."""
+    """Return the responses of an Airflow that gets the store from a connection alone, or the keys from files."""
     variables = store.variables
     environment = {
         name: value for name, value in airflow_home(folder / "airflow").items() if not name.startswith("AWS_")
@@ -89,7 +89,7 @@ def test_airflow_serves_the_pages_of_the_store(
     assert first_page in refusal
     assert first_page in shown
     assert f"Report: {warehouse.root}/data_docs/shop-prod/2026-11-17/report.html" in report
-    # What is beside the pages is nobody's to read.
+    # Files beside the pages must not be served.
     ObjectPath.of(f"{warehouse.root}/secret.html").write(b"not a page")
     ObjectPath.of(f"{warehouse.root}/data_docs/shop/{MONDAY}/verdict.json").write(b"{}")
 

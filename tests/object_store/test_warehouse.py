@@ -19,7 +19,7 @@ _DAYS = ("2026-11-16", "2026-11-17")
 
 @pytest.fixture(scope="module")
 def in_the_store(ledger: Ledger) -> str:
-    """Put the sample's first two days, exports and tables, into the store; return the warehouse."""
+    """Write the exports and tables of the sample's first two days to the store; return the warehouse."""
     warehouse = f"{ledger.place}/warehouse"
     for day in _DAYS:
         ledger("exports", "upload", str(SAMPLE / "shop-prod" / day), f"--exports={ledger.exports}")
@@ -64,7 +64,7 @@ def test_two_days_published_concurrently_are_both_visible(
     ledger: Ledger, in_the_store: str, in_store: str
 ) -> None:
     new = f"{in_store}/published-at-once"
-    # What has been computed and judged, in a warehouse that has no tables yet.
+    # Copy the computed and evaluated stages into a warehouse without tables.
     stages = ObjectPath.of(f"{in_the_store}/staging")
     for path in stages.files():
         (ObjectPath.of(f"{new}/staging") / path).write((stages / path).open().read())
@@ -77,7 +77,7 @@ def test_two_days_published_concurrently_are_both_visible(
 
     with ThreadPoolExecutor(2) as pool:
         output = list(pool.map(publish, _DAYS))
-    # The one who came first made the tables; the other had no row for some.
+    # The first publisher created the tables; the second had no row for some of them.
     assert sorted(f"{len(PUBLISHED_TABLES)} tables changed" in each for each in output) == [False, True]
     assert all("tables changed" in each for each in output)
     assert _fingerprint(ledger, new) == _fingerprint(ledger, in_the_store)

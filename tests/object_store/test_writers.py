@@ -1,4 +1,4 @@
-"""Leases of writers in an object store, also if a writer is gone."""
+"""Leases of writers in an object store, including those of dead writers."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class TestSeveralWriters:
         renewed = threading.Event()
         with hold_lease(f"{root}/slow") as mine:
             mine.check()
-            # As another does that has not heard of this one for long.
+            # Overwrite the lease, as another writer does after this one has not renewed it for a long time.
             taken_over.write(b'{"writer": "another"}')
             while mine.is_ours:
                 renewed.wait(0.05)
