@@ -37,7 +37,7 @@ def least_moves(before: Sequence[int], now: Sequence[int]) -> int:
     """Return the minimum number of moves of previously owned queues, over all permutations of clients.
 
     Args:
-        before: Each client's number of previous queues that still exist; up to two more or fewer clients make no difference.
+        before: Each client's number of previous queues that still exist; the shorter of the two lists is padded with zeros.
         now: Each client's number of queues.
     """
     size = max(len(before), len(now))
