@@ -1,6 +1,6 @@
-"""The expectations of a column (`Expectation.judges`) detect a changed value in one row of a valid day.
+"""The expectations that cover a column (`Expectation.judges`) detect a changed value in one row of a valid day.
 
-The day is the last of the sample's, as it was computed. Tables of which it has no rows are in the modules of their own suites.
+The day is the last day of the sample, unchanged. Tables without rows on that day are tested in the modules of their own suites.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ WITHOUT_ROWS = {
     "message_request_mode",
     "queue_sharing",
 }
-"""Tables of which the sample has no rows."""
+"""Tables for which the sample has no rows."""
 NOT_IN_SAMPLE = {
-    # No member deviates, no group is unknown, no broadcasting client tells what it has in memory, no line is repeated.
+    # No member deviates, no group is unknown, no broadcasting client reports its offsets in memory, no line is repeated.
     "ownership_drift.deviating_client_id",
     "broadcast_offset.memory_offset",
     "export_record.counted_line",
@@ -63,14 +63,14 @@ SOME = {
     "route_divergence.perm",
     "topic_route.read_queue_count",
 }
-"""Columns of the suites whose measures take little; all are altered at night."""
+"""Columns of the suites whose metrics are fast to compute. The nightly run alters all columns."""
 AT_NIGHT = (pytest.mark.e2e, pytest.mark.nightly)
 MOST_ROWS = 3
-"""Rows that are tried: of some a wrong value is excused, as of a group whose members nobody knows."""
+"""Number of rows to try. The gate accepts a wrong value in some rows, for example of a group with unknown members."""
 
 
 class Judged:
-    """A staged day in the database in which the gate measures it."""
+    """A staged day in the gate's database."""
 
     def __init__(self, database: GateDatabase, stage: StagingArea) -> None:
         self.database = database
@@ -80,7 +80,7 @@ class Judged:
             database.show(f"staged_{table.name}", staged_dataset(self.stage, table))
 
     def broken(self, judges: tuple[str, ...], table: Table, query: str) -> set[str]:
-        """Return which of some expectations the day breaks, with the rows of a query instead of one table's."""
+        """Return those of the expectations that the day violates if a query replaces the rows of one table."""
         name = f"{table.layer}_{table.name}"
         self.database.show_query(name, query)
         statements = [
@@ -96,7 +96,7 @@ class Judged:
         return broken
 
     def altered(self, table: Table, column: Column) -> Iterator[str]:
-        """Queries for the table with another value in one row, for one row after the other."""
+        """Yield queries for the table, each with a different value in one row."""
         rows = sorted(staged_rows(self.stage, table.name), key=str)
         candidates = [row for row in rows if row[column.name] is not None] or rows
         for row in candidates[:: max(1, len(candidates) // MOST_ROWS)][:MOST_ROWS]:
@@ -111,7 +111,7 @@ def as_it_is(table: Table) -> str:
 
 
 def with_another_value(table: Table, column: Column, is_row: str) -> str:
-    """Return a query for the staged rows of a table, with another value of a column in those of a condition."""
+    """Return a query for the staged rows of a table that changes a column in the rows that match a condition."""
     value = f"CASE WHEN {is_row} THEN {another(column)} ELSE {column.name} END"
     return f"SELECT * REPLACE ({value} AS {column.name}) FROM staged_{table.name}"  # noqa: S608 - names of this project
 
@@ -123,7 +123,7 @@ def sql_literal(value: object) -> str:
 
 
 def another(column: Column) -> str:
-    """Return DuckDB's SQL for another value than the column's."""
+    """Return a DuckDB expression for a value that differs from the column's value."""
     match column.type:
         case "string":
             return f"concat({column.name}, 'x')"

@@ -1,6 +1,6 @@
 """Each fault injected into offset files and broadcast offsets violates its own expectation and no other.
 
-Two days are measured: one that is odd and in order, one in which every group has a fault of its own.
+Two days are measured: one is unusual but valid, and in the other each group has a different fault.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
 
 
 def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
-    """Plants a fault in a group named like the function, and says which expectations must see it."""
+    """Register a fault, injected into a group named like the function, and the expectations that must detect it."""
 
     def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
         FAULTS[plant.__name__] = (plant, set(expected))
@@ -36,13 +36,13 @@ def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callab
 
 
 def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
-    """Plants what looks like a fault and is none, in a group named like the function."""
+    """Register a valid case that resembles a fault, injected into a group named like the function."""
     EXCUSED[plant.__name__] = plant
     return plant
 
 
 def land(day: StagedDay, group: str, state: str = "landed") -> Row:
-    """Add a line to the index of offset files."""
+    """Add a line to the index of offset files, and return its row of `offset_file`."""
     line = len(day.of("export_record", file=INDEX)) + 1
     where = {"consumer_group": group, "client_id": CLIENT, "line_number": line}
     record_state = "payload" if state == "landed" else "error"
@@ -57,7 +57,7 @@ def day_text() -> str:
 
 
 def client(day: StagedDay, group: str, **values: Any) -> Row:
-    """Add a client whose main and .bak file landed and are good; return its row of `broadcast_offset_file`."""
+    """Add a client whose main and .bak files landed and are valid; return its row of `broadcast_offset_file`."""
     for _ in range(2):
         land(day, group)
     good = {
@@ -83,7 +83,7 @@ def client(day: StagedDay, group: str, **values: Any) -> Row:
 
 
 def queue(day: StagedDay, group: str, **values: Any) -> Row:
-    """Add a queue from 10 to 100 that the client has read up to 90; return its row of `broadcast_offset`."""
+    """Add a queue with offsets from 10 to 100 that the client has consumed up to 90; return its row of `broadcast_offset`."""
     topic = {"topic": group, "broker_name": "broker-a", "queue_id": 0}
     day.add("queue_offset", min_offset=10, max_offset=100, captured_at=f"{day_text()}T12:00:00Z", **topic)
     good = {
@@ -106,7 +106,7 @@ def queue(day: StagedDay, group: str, **values: Any) -> Row:
 
 
 def remembered(day: StagedDay, row: Row, offset: int) -> None:
-    """Let the client say that it has this offset in memory, which the row of `broadcast_offset` has too."""
+    """Add an offset that the client reports from memory, and write it to the row of `broadcast_offset` too."""
     names = ("consumer_group", "client_id", "topic", "broker_name", "queue_id")
     values = {name: row[name] for name in names}
     day.add("memory_offset", memory_offset=offset, captured_at=f"{day_text()}T12:00:00Z", **values)
@@ -128,7 +128,7 @@ def tell(day: StagedDay, group: str, kind: str, topic: str | None = None) -> Non
     day.add_finding(kind=kind, consumer_group=group, client_id=CLIENT, topic=topic, **measures)
 
 
-# What can be wrong with the files
+# Faults of the files
 
 
 @fault("offset_file.lines_accounted", "broadcast_offset_file.files_accounted")
@@ -181,7 +181,7 @@ def failing_client_called_ok(day: StagedDay, group: str) -> None:
     )
 
 
-# What can be wrong with the queues
+# Faults of the queues
 
 
 @fault("broadcast_offset.state_known")
@@ -317,7 +317,7 @@ def default_in_spite_of_an_offset(day: StagedDay, group: str) -> None:
     )
 
 
-# What can be wrong with the findings
+# Faults of the findings
 
 
 @fault("finding.broadcast_has_finding")
@@ -381,7 +381,7 @@ def corrupt_files_told_of_a_healthy_client(day: StagedDay, group: str) -> None:
     tell(day, group, "offset_files_corrupt")
 
 
-# What looks like a fault and is none
+# Valid cases that resemble a fault
 
 
 @excused

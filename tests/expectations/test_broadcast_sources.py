@@ -1,7 +1,7 @@
 """The independent computation of offset files detects each altered value of a computed day, and accepts the unchanged day.
 
-The day is that of `tests/support/broadcasting_cluster.py`, which has files and queues in every state. Its files are read by
-the build's readers and by the gate's SQL; the SQL is also held against the answers of RocketMQ's own classes.
+`tests/support/broadcasting_cluster.py` defines the day, which has files and queues in every state. Its files are read by
+the build's readers and by the gate's SQL. The SQL is also compared with the results of RocketMQ's own classes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.small_days.with_args(write_exports)]
 
 MOST_BYTES = 4096
-"""Larger golden files say nothing that smaller ones do not."""
+"""Size limit of golden files. Larger ones cover no additional case."""
 GOLDEN = Path(__file__).parents[1] / "golden"
 TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
 [STATEMENT] = [
@@ -86,11 +86,11 @@ GROUPS: Final[dict[str, str]] = {
     "broadcast_offset.skipped_message_count": "emptied",
     "broadcast_offset.repeated_message_count": "removed",
 }
-"""Judged column -> the group of the day in whose rows it is altered."""
+"""Covered column -> the group in whose rows it is altered."""
 
 
 class ComputedDay:
-    """A staged day in the database in which the gate measures it."""
+    """A staged day in the gate's database."""
 
     def __init__(self, database: GateDatabase, stage: StagingArea) -> None:
         self.database = database
@@ -99,7 +99,7 @@ class ComputedDay:
             database.show(f"staged_{table.name}", staged_rows(stage, table))
 
     def violating_groups(self, queries: Mapping[str, str]) -> dict[str, set[str]]:
-        """Expectation -> groups that violate it, with the rows of queries instead of some tables'."""
+        """Return expectation -> groups that violate it if queries replace the rows of some tables."""
         for name, table in TABLES.items():
             self.database.show_query(f"{table.layer}_{name}", queries.get(name, as_it_is(table)))
         return {
@@ -188,7 +188,7 @@ def test_a_file_without_bytes_for_the_gate_is_detected(computed: ComputedDay) ->
 
 
 def test_the_second_reader_reads_what_clients_read() -> None:
-    """Compare with the golden vectors: a file in the plain form is to every client the table that the SQL reads."""
+    """Compare with the golden vectors: each client parses a file in the plain form to the table that the SQL reads."""
     cases = [*java_files(), *go_files()]
     names = ("host", "client_id", "consumer_group", "moment")
     index, contents, clients = [], [], []
@@ -230,7 +230,7 @@ def golden_cases(name: str) -> list[dict[str, Any]]:
 
 
 def java_files() -> Iterator[tuple[str, bytes, list[Any]]]:
-    """Language, content, and for each release the table that its class reads, or another answer."""
+    """Yield the language, the content, and for each release the parsed table or another result of its class."""
     for case in golden_cases("offsets_file.jsonl.gz"):
         main = case["main"]
         if case["op"] != "read" or main is None:
@@ -246,7 +246,7 @@ def table_of(answer: Any) -> Any:
 
 
 def go_files() -> Iterator[tuple[str, bytes, list[Any]]]:
-    """Yield the same of files that Go's client reads or writes."""
+    """Yield the same for files that the Go client reads or writes."""
     for case in golden_cases("go_offsets_file.jsonl.gz"):
         entries = case.get("table", []) if "content" in case else [case["entry"]]
         table: Any = [

@@ -20,7 +20,7 @@ FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 
 
 def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
-    """Plants a fault in a group named like the function, and says which expectations must see it."""
+    """Register a fault, injected into a group named like the function, and the expectations that must detect it."""
 
     def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
         FAULTS[plant.__name__] = (plant, {f"assignment_churn.{rule}" for rule in expected})
@@ -30,7 +30,7 @@ def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callab
 
 
 def add_before(day: StagedDay, group: str, clients: tuple[str, ...], **changed: Any) -> list[Row]:
-    """Add the group on the earlier day, with these clients; return its rows of the assignment."""
+    """Add the group with these clients to the baseline day; return its assignment rows."""
     other = StagedDay()
     other.add_topic("orders", queues_per_broker=changed.pop("queues_per_broker", 4))
     other.add_group(group, "orders", clients=clients, **changed)
@@ -49,7 +49,7 @@ def add_churned(day: StagedDay, group: str) -> Row:
 
 
 def add_observed(day: StagedDay, group: str) -> Row:
-    """Add a group that went from one strategy to another, with who held its queues on both days; return its effective row."""
+    """Add a group that changed its strategy, with observed owners on both days; return its effective row."""
     other = StagedDay()
     other.add_topic("orders")
     other.add_group(group, "orders", clients=("c1", "c2"), strategies=("AVG_BY_CIRCLE", "AVG"))

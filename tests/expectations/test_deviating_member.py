@@ -1,4 +1,7 @@
-"""The gate checks the stated parameters of a deviating member: it accepts the result of `strategies` with them and detects any other."""
+"""The gate checks the reported parameters of a deviating member.
+
+It accepts queues that `strategies` assigns with these parameters, and detects any others.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ ROOMS: Final = ("hz", "sh", "bj")
 
 
 def share(text: str, client_id: str, queues: list[tuple[str, int]], ids: list[str]) -> set[tuple[str, int]]:
-    """Return what the strategy gives with the parameters that a text states."""
+    """Return the queues that the strategy assigns to the client with the parameters in a text."""
     name, _, value = text.partition(" = ")
     strategy = (
         get_strategy("CONSISTENT_HASH", client_version="5.3.3", virtual_node_count=int(value))
@@ -45,7 +48,7 @@ def share(text: str, client_id: str, queues: list[tuple[str, int]], ids: list[st
 
 
 def drawn_cases() -> Iterator[tuple[str, str, list[tuple[str, int]], list[str], set[tuple[str, int]], bool]]:
-    """Group, text, queues, members, what the deviating member holds, and whether the text is wrong."""
+    """Yield the group, text, queues, members, queues of the deviating member, and whether the text is wrong."""
     random_numbers = random.Random(SEED)  # noqa: S311 - drawn cases, no secret
     for number in range(CASES):
         brokers = sorted(f"{random_numbers.choice(ROOMS)}@broker-{index}" for index in range(4))

@@ -1,6 +1,6 @@
 """Each fault injected into drift, divergence and their findings violates its own expectation.
 
-Two days are measured: one that is odd and in order, one in which every group or topic has a fault of its own.
+Two days are measured: one is unusual but valid, and in the other each group or topic has a different fault.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ NUMBERS: Row = {
     "version_count": 1,
     "newest_client_age_ms": None,
 }
-"""What the rows of drift have of a group of three that is well."""
+"""Numbers in the drift rows of a healthy group of three members."""
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
 
 
 def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
-    """Plants a fault in a group or topic named like the function, and says which expectations must see it."""
+    """Register a fault, injected into a group or topic named like the function, and the expectations that must detect it."""
 
     def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
         FAULTS[plant.__name__] = (plant, set(expected))
@@ -56,25 +56,25 @@ def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callab
 
 
 def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
-    """Plants what looks like a fault and is none, in a group or topic named like the function."""
+    """Register a valid case that resembles a fault, injected into a group or topic named like the function."""
     EXCUSED[plant.__name__] = plant
     return plant
 
 
 def group_of_three(day: StagedDay, group: str) -> list[Row]:
-    """Add a healthy group, with its rows of drift."""
+    """Add a healthy group of three members; return its drift rows."""
     day.add_group(group, "orders")
     return add_drift(day, group)
 
 
 def silence(day: StagedDay, group: str, client: str) -> None:
-    """Let the client be one that could not be asked."""
+    """Change the client to one that could not be queried."""
     day.of("consumer_client", consumer_group=group, client_id=client)[0]["state"] = "unknown"
     day.remove("observed_owner", consumer_group=group, client_id=client)
 
 
 def leave_to_nobody(day: StagedDay, group: str, reason: str) -> Row:
-    """Let nobody own queue 0 of broker-a, by the strategy and as seen; return its row of the assignment."""
+    """Remove the expected and the observed owner of queue 0 of broker-a; return the queue's assignment row."""
     queue = {"consumer_group": group, "broker_name": "broker-a", "queue_id": 0}
     day.remove("observed_owner", **queue)
     row = day.of("queue_assignment", **queue, is_effective=True)[0]
@@ -82,7 +82,7 @@ def leave_to_nobody(day: StagedDay, group: str, reason: str) -> Row:
     return row
 
 
-# What can be wrong with gold.ownership_drift
+# Faults of gold.ownership_drift
 
 
 @fault("ownership_drift.queues_accounted")
@@ -119,7 +119,7 @@ def cause_off_the_list(day: StagedDay, group: str) -> None:
 
 
 def leave_to_nobody_seen(day: StagedDay, group: str) -> Row:
-    """Let a member not hold a queue that it should hold; return the queue's row of drift."""
+    """Add a group in which no member holds queue 0 of broker-a; return the queue's drift row."""
     day.add_group(group, "orders")
     queue = {"consumer_group": group, "broker_name": "broker-a", "queue_id": 0}
     day.remove("observed_owner", **queue)
@@ -129,7 +129,7 @@ def leave_to_nobody_seen(day: StagedDay, group: str) -> Row:
 
 @fault("ownership_drift.words_known")
 def cause_of_a_match(day: StagedDay, group: str) -> None:
-    # The evidence is there: it is just no cause of anything.
+    # The evidence exists, but a match has no cause.
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("BROADCASTING",))
     add_drift(day, group)[0]["likely_cause"] = "duplicate_client_id"
 
@@ -193,7 +193,7 @@ def id_with_several_connections_called_one_process(day: StagedDay, group: str) -
 
 @fault("ownership_drift.state_follows_owners")
 def pull_consumer_that_is_said_to_hold_nothing(day: StagedDay, group: str) -> None:
-    """Let the answer of a consumer have no process table: the queues that it should own are not unowned."""
+    """Remove the process table from a consumer's answer: the queues that it should own are not unowned."""
     day.add_group(group, "orders")
     for row in day.of("consumer_client", consumer_group=group, client_id="c2"):
         row.update(reports_queues=False, consume_type="CONSUME_ACTIVELY", subscription_count=1)
@@ -262,7 +262,7 @@ def reader_that_lost_a_broadcast_queue(day: StagedDay, group: str) -> None:
 
 
 def reader_without_a_queue(day: StagedDay, group: str) -> None:
-    """Let a member of a broadcasting group answer, and lack one queue."""
+    """Add a broadcasting group in which a member that answered does not hold one queue."""
     day.add_group(group, "config", strategies=("BROADCASTING",), message_model="BROADCASTING")
     day.remove("observed_owner", consumer_group=group, broker_name="broker-a", client_id="c3")
     add_drift(day, group)
@@ -274,7 +274,7 @@ def readers_of_a_broadcast_queue_called_owners(day: StagedDay, group: str) -> No
 
 
 def queue_that_all_read_and_no_route_has(day: StagedDay, group: str) -> Row:
-    """Let all members of a broadcasting group hold one more queue, which the route lost; return its row of drift."""
+    """Add a broadcasting group whose members all hold a queue that is missing from the route; return its drift row."""
     day.add_group(group, "config", strategies=("BROADCASTING",), message_model="BROADCASTING")
     for client in ("c1", "c2", "c3"):
         day.hold(group, "config", "broker-a", 9, client)
@@ -367,7 +367,7 @@ def process_that_did_not_answer(day: StagedDay, group: str) -> None:
 
 @fault("ownership_drift.owners_equal_sources", "ownership_drift.state_follows_owners")
 def broker_believed_over_the_process(day: StagedDay, group: str) -> None:
-    """Let the one process of c1 be asked itself and lack a queue; the rows go by what the broker passed on."""
+    """Add a direct answer of the only process of c1, without one queue. The drift rows still follow the broker's answer."""
     group_of_three(day, group)
     subject = {"consumer_group": group, "client_id": "c1", "process": "p1"}
     day.add("client_process", **subject, state="online")
@@ -377,7 +377,7 @@ def broker_believed_over_the_process(day: StagedDay, group: str) -> None:
 
 
 def twins_that_answered(day: StagedDay, group: str) -> None:
-    """Let two processes with the id c1 each report their process table."""
+    """Add a group in which two processes with the client id c1 both report their process tables."""
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
     for process in ("p1", "p2"):
         subject = {"consumer_group": group, "client_id": "c1", "process": process}
@@ -388,7 +388,7 @@ def twins_that_answered(day: StagedDay, group: str) -> None:
 
 
 def add_numbers(day: StagedDay, group: str) -> list[Row]:
-    """Add what the rows of drift of a group of three have of its members; return the rows."""
+    """Add the numbers of a group of three members to its drift rows; return the rows."""
     rows = group_of_three(day, group)
     for row in rows:
         row.update(NUMBERS)
@@ -401,7 +401,7 @@ def a_number_that_differs_between_queues(day: StagedDay, group: str) -> None:
 
 
 def number(column: str, value: int | str | None) -> None:
-    """Return a fault: another value in all rows of a group."""
+    """Register a fault: a different value in all rows of a group."""
 
     def plant(day: StagedDay, group: str) -> None:
         for row in add_numbers(day, group):
@@ -451,7 +451,7 @@ def a_release_that_no_client_reports(day: StagedDay, group: str) -> None:
     group_of_three(day, group)[0]["is_being_released"] = True
 
 
-# What can be wrong with gold.route_divergence
+# Faults of gold.route_divergence
 
 
 @fault("route_divergence.answers_accounted")
@@ -530,14 +530,14 @@ def difference_from_the_broker_that_is_not_told(day: StagedDay, topic: str) -> N
 
 
 def wiped_on_one_name_server(day: StagedDay, topic: str) -> None:
-    """Take away the topic's write permission on broker-a at one name server."""
+    """Remove the topic's write permission on broker-a at one name server."""
     day.add_topic(topic)
     row = day.of("topic_route", topic=topic, nameserver=NAMESERVERS[1], broker_name="broker-a")[0]
     row["perm"] = 4
 
 
 def broker_with_fewer_queues(day: StagedDay, topic: str) -> None:
-    """Let a broker report other queues than its routes have; no other topic is on it."""
+    """Add a broker that reports fewer queues than its routes contain; it has no other topic."""
     broker = f"broker of {topic}"
     day.add_route_answers(topic, ("payload", "payload"))
     for nameserver in NAMESERVERS:
@@ -550,7 +550,7 @@ def broker_with_fewer_queues(day: StagedDay, topic: str) -> None:
     add_divergence(day, topic)
 
 
-# What can be wrong between them and gold.finding
+# Faults between these tables and gold.finding
 
 
 @fault("finding.drift_has_finding")
@@ -703,7 +703,7 @@ def messages_counted_where_nothing_is_known(day: StagedDay, group: str) -> None:
 
 
 def uneven_group(day: StagedDay, group: str) -> tuple[Row, Row]:
-    """Add a finding on an uneven load and one on idle clients, which the first explains; both are roots as yet."""
+    """Add a finding about an uneven load and one about idle clients. The first explains the second, but both are still roots."""
     counts = {"client_total_count": 3, "queue_total_count": 8}
     uneven = day.add_finding(kind="load_imbalanced", consumer_group=group, topic="orders", **counts)
     idle = day.add_finding(consumer_group=group, topic="orders", **counts)
@@ -712,7 +712,7 @@ def uneven_group(day: StagedDay, group: str) -> tuple[Row, Row]:
 
 
 def queues_of_two_topics(day: StagedDay, group: str) -> tuple[Row, Row]:
-    """Add two topics with a queue in a room that has no clients: the finding of the first explains the other."""
+    """Add two topics with a queue in a room without clients: the finding of the first topic explains that of the second."""
     clients = ("c1", "c2", "c3")
     day.add_group(group, "orders", clients, strategies=("MACHINE_ROOM",))
     for broker in BROKERS:
@@ -733,7 +733,7 @@ def queues_of_two_topics(day: StagedDay, group: str) -> tuple[Row, Row]:
     return first, second
 
 
-# What looks like a fault and is none
+# Valid cases that resemble a fault
 
 
 @excused
@@ -790,7 +790,7 @@ def queue_of_a_route_that_the_ledger_did_not_take(day: StagedDay, group: str) ->
 
 
 def group_of_three_with_a_stranger_queue(day: StagedDay, group: str) -> None:
-    """Let a member hold a queue that no assignment has."""
+    """Add a group with a member that holds a queue of no assignment."""
     day.add_group(group, "orders")
     day.hold(group, "orders", "broker-z", 0, "c2")
 
@@ -840,7 +840,7 @@ def test_an_unusual_but_valid_day_violates_nothing(
 
 
 def examples_of(measure: Row) -> list[str]:
-    """Return the examples of all groups that a number concerns; of all together only the first few are kept."""
+    """Return the examples of each affected group. The list for all groups contains only the first few examples."""
     return [example for offender in measure["offenders"] for example in offender["examples"]]
 
 

@@ -1,6 +1,6 @@
-"""The gate's SQL in DuckDB returns what Spark documents, where the two dialects differ."""
+"""The gate's SQL in DuckDB returns the results that Spark documents, where the two dialects differ."""
 
-# ruff: noqa: S608, ISC004 - the SQL is of this module.
+# ruff: noqa: S608, ISC004 - this module defines the SQL.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -76,7 +76,7 @@ def test_a_sum_or_difference_that_no_bigint_holds_is_null(database: duckdb.DuckD
 def test_lists_are_not_unnested_by_a_join_over_their_source_columns(
     database: duckdb.DuckDBPyConnection,
 ) -> None:
-    """DuckDB would keep a copy of each line of the export, and compare them."""
+    """With such a join, DuckDB would store a copy of each line of the export and compare the copies."""
     statement = "SELECT name, item FROM list LATERAL VIEW explode(items) AS item WHERE item > 5"
 
     [(_, plan)] = database.execute(f"EXPLAIN {duckdb_sql(statement)}").fetchall()
