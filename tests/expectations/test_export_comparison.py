@@ -1,4 +1,4 @@
-"""Each row of silver that differs from the export is detected; values that the second reader cannot determine are not reported."""
+"""Each silver row that differs from the export is detected. Values that the second reader cannot determine are not reported."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ OF = {
     "queue_order_lock": "broker_name",
     "export_record": "broker_name",
 }
-"""Whose rows of a table are added up, where it is not the group."""
+"""Table -> the column that names the subject of its rows, if it is not `consumer_group`."""
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
 
 
 def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
-    """Changes silver for a group, or topic, named like the function, and says which expectations must see it."""
+    """Register a change of silver, for a group or topic named like the function, and the expectations that must detect it."""
 
     def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
         FAULTS[plant.__name__] = (plant, set(expected))
@@ -52,7 +52,7 @@ def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callab
 
 
 def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
-    """Changes what a group, or topic, named like the function has, and nothing must be said."""
+    """Register a change, for a group or topic named like the function, that must not be reported."""
     EXCUSED[plant.__name__] = plant
     return plant
 
@@ -64,7 +64,7 @@ def rows_of(day: StagedDay, table: str, name: str) -> list[Row]:
 
 
 def changed(table: str, column: str, value: object, *, at: int = 0) -> None:
-    """Return a fault: another value in one row of the table."""
+    """Register a fault: a different value in one row of the table."""
 
     def plant(day: StagedDay, name: str) -> None:
         row = rows_of(day, table, name)[at]
@@ -212,7 +212,7 @@ for _table, _column, _value in (
 
 
 def subject(day: StagedDay, name: str) -> None:
-    """Add a group and a topic of that name, with a row of everything on each broker."""
+    """Add a group and a topic of that name, with a row in each table for each broker."""
     for broker in BROKERS:
         queue = {"topic": name, "broker_name": broker, "queue_id": 0}
         day.add(
@@ -314,7 +314,7 @@ def subject(day: StagedDay, name: str) -> None:
     }
     for queue_id in (0, 3):
         day.add("queue_order_lock", queue_id=queue_id, **lock)
-    # A topic of its own on a name server, and a broker of its own.
+    # A separate topic on one name server, and a separate broker.
     day.add("topic_route", nameserver=NAMESERVERS[1], topic=name, broker_name="ordered", is_in_route=False)
     numbers = {"perm": 6, "read_queue_count": 4, "write_queue_count": 4, "is_order": False}
     group = {
@@ -334,7 +334,7 @@ def subject(day: StagedDay, name: str) -> None:
 
 
 def hand_written(name: str) -> list[Row]:
-    """Return the lines of the rows that `export_lines` does not write."""
+    """Return the lines for rows that `export_lines` does not write."""
     entries = ",".join(
         f'{{"brokerName":"broker-a","queueId":{queue_id},"topic":"{name}"}}:{50 + queue_id}'
         for queue_id in (0, 1)
@@ -367,7 +367,7 @@ def hand_written(name: str) -> list[Row]:
 
 
 def add_record(day: StagedDay, row: Row) -> None:
-    """Give a line its instant, and add its row of `export_record`."""
+    """Set the capture time of a line, and add its row of `export_record`."""
     of_line = json.loads(row["value"]) | {"captured_at": INSTANT_OF_LINES}
     row["value"] = json.dumps(of_line)
     error = of_line.get("error", {})
@@ -451,7 +451,7 @@ def offsets_of_two_queues_exchanged(day: StagedDay, name: str) -> None:
 
 
 def payload_changed(day: StagedDay, kind: str, name: str, pattern: str, replacement: str) -> None:
-    """Changes the text that the export has, and silver as little as the build's reader would."""
+    """Change a payload in the export without a change to silver, as if the build's reader read the same values."""
     assert day.export is not None
     for row in day.export:
         line = json.loads(row["value"])
@@ -605,7 +605,7 @@ def a_group_that_the_day_is_without(day: StagedDay, name: str) -> None:
 
 
 def write_export(day: StagedDay, names: Collection[str]) -> None:
-    """Write the day's lines; those of the names with an instant and a record, which other rows of the day do not have."""
+    """Write the lines of the day. Only lines of these names get a capture time and a row of `export_record`."""
     by_hand = {"consumer_status", "offset_file", "consumer_order_info", "broker_config"}
     written = [row for row in export_lines(day) if row["kind"] not in by_hand]
     day.export = [*written, *(row for name in names for row in hand_written(name))]

@@ -1,6 +1,6 @@
-"""Findings compared with the facts, for each kind: missing, invented, miscounted, with another subject or text.
+"""Findings compared with the facts, for each kind: missing, invented, miscounted, or with a wrong subject or text.
 
-The sentences stand here once more, written by hand: the gate's are patterns, and the job's are put together from columns.
+This module repeats the sentences, written by hand: the gate has patterns, and the job composes them from columns.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ WORDS: dict[str, tuple[Row, str]] = {
         "1 question failed (some_kind): no\nanswer",
     ),
 }
-"""Kind -> the columns of a finding of it, and its evidence."""
+"""Kind -> the columns and the evidence of a finding of this kind."""
 
 OF_CLIENTS = {"duplicate_client_id"}
 OF_TOPICS = {"idle_clients", "load_imbalanced", "subscriptions_differ", "consumption_stalled", *OF_REASONS}
@@ -295,10 +295,10 @@ NUMBER = {
     "route_missing": ("group_count", "", ""),
     "route_config_differs": ("topic_count", "1 topic (t)", "2 topics (t)"),
 }
-"""Kind -> a column, its number in the evidence, and the next number there."""
+"""Kind -> a column, its number in the evidence, and that number plus one."""
 
 FREE_START = {"consumption_stalled": ("6 queues", "7 queues"), "route_differs": ("on b:", "on z:")}
-"""Kinds whose sentence begins with a number that no column has: another part of it, and what it is changed to."""
+"""Kind whose sentence begins with a number that is in no column -> another part of the sentence, and its replacement."""
 
 (
     COMPLETE,
@@ -322,9 +322,9 @@ SEVERITIES = {
     "subscriptions_differ": "critical",
     "record_repeated": "warning",
 }
-"""Kinds that have several severities -> that of the facts that are planted."""
+"""Kinds with several severities -> the severity for the facts that the test adds."""
 NOT_PLANTED = {
-    # No number of it is counted again: proxies have some of its members.
+    # The gate recounts no number of this kind: some of its members are known only to proxies.
     ("mixed_request_modes", "miscounted"),
     *{(kind, "understated") for kind in finding_facts.KINDS_RECOMPUTED if kind not in SEVERITIES},
 }
@@ -339,7 +339,7 @@ LISTS = [
     (kind, column)
     for kind in finding_facts.KINDS_RECOMPUTED
     for column in ("seen_values", "examples")
-    # Proxies have some of the members of the one kind; the values of the others are judged by the sentence.
+    # Some members of `mixed_request_modes` are known only to proxies. The values of `OF_DIFFERENCES` are checked by the sentence.
     if column in MEASURES_OF_KIND[kind] and kind != "mixed_request_modes"
     if not (column == "seen_values" and kind in OF_DIFFERENCES)
 ]
@@ -363,7 +363,7 @@ def plant(day: StagedDay, kind: str, fault: str) -> None:
 
 @pytest.fixture(scope="module")
 def measured() -> dict[str, str]:
-    """Expectation -> all examples of one day with every fault of every kind."""
+    """Return expectation -> all examples of one day with every fault of every kind."""
     day = StagedDay()
     for kind, fault in PLANTED:
         plant(day, kind, fault)
@@ -371,7 +371,7 @@ def measured() -> dict[str, str]:
         if kind not in finding_facts.KINDS_RECOMPUTED:
             add_finding(day, kind, f"{kind}-in_order")
         add_finding(day, kind, f"{kind}-replaced")["evidence"] = "Something else was seen."
-        # Right words for another row: a number of the sentence or a name of its list is another one.
+        # A valid sentence of another row: it has a different number, or a different name in its list.
         row = add_finding(day, kind, f"{kind}-altered")
         old, new = FREE_START.get(kind, ("", "1"))
         row["evidence"] = row["evidence"].replace(old, new, 1)
@@ -403,7 +403,7 @@ def measured() -> dict[str, str]:
 def add_offline_group(
     day: StagedDay, group: str, before: list[int], now: list[int], *, is_published: bool
 ) -> None:
-    """Add a group that is offline on two days, with its committed offsets of queue 0, 1, … on each day."""
+    """Add a group that is offline on two days, with its committed offsets of queues 0, 1, … on each day."""
     queue = {"consumer_group": group, "topic": "t", "broker_name": "b", "queue_id": 0}
     for queue_id, offset in enumerate(before):
         day.before["consume_progress"].append(queue | {"queue_id": queue_id, "consumer_offset": offset})
@@ -436,7 +436,7 @@ def test_a_number_that_the_kind_does_not_have_is_detected(measured: dict[str, st
 
 def test_advice_of_another_kind_or_cause_is_detected(measured: dict[str, str]) -> None:
     assert ADVICE_OF_KIND in seen(measured, "wrong_advice")
-    # The cause has its own.
+    # The cause has its own advice.
     assert ADVICE_OF_KIND in seen(measured, "advice_of_kind")
 
 

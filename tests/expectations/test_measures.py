@@ -1,6 +1,6 @@
 """Each fault injected into a staged day violates its own expectation and no other.
 
-Two days are measured: one in order, one in which every group has a fault of its own.
+Two days are measured: one is valid, and in the other each group has a different fault.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 CLIENTS = ("c1", "c2", "c3")
 MANY = 1000
-# Their facts are staged in test_finding_measures and test_owner_measures, or computed in test_broadcast_sources.
+# test_finding_measures and test_owner_measures stage their facts, or test_broadcast_sources computes them.
 SUITES_OF_OTHERS = (finding_facts.SUITE, recomputed_owners.SUITE, broadcast_sources.SUITE)
 OF_OTHERS = {expectation.expectation_id for suite in SUITES_OF_OTHERS for expectation in suite.expectations}
 STATEMENTS = [text for text in METRIC_STATEMENTS if not any(f"'{name}'" in text for name in OF_OTHERS)]
@@ -53,7 +53,7 @@ EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
 
 
 def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
-    """Plants a fault in a group named like the function, and says which expectations must see it."""
+    """Register a fault, injected into a group named like the function, and the expectations that must detect it."""
 
     def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
         FAULTS[plant.__name__] = (plant, set(expected))
@@ -63,7 +63,7 @@ def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callab
 
 
 def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
-    """Plants what looks like a fault and is none, in a group named like the function."""
+    """Register a valid case that resembles a fault, injected into a group named like the function."""
     EXCUSED[plant.__name__] = plant
     return plant
 
@@ -82,7 +82,7 @@ def room_with_two_owners(day: StagedDay, group: str) -> None:
     day.rate(group, "orders", "MACHINE_ROOM", CLIENTS)
 
 
-# What can be wrong with gold.queue_assignment
+# Faults of gold.queue_assignment
 
 
 @fault("queue_assignment.one_owner")
@@ -99,7 +99,7 @@ def duplicated_owner_in_rooms(day: StagedDay, group: str) -> None:
 
 @fault("queue_assignment.one_owner")
 def old_release_that_only_brokers_list(day: StagedDay, group: str) -> None:
-    """Let the member itself report a release that keeps rooms apart, and that counts."""
+    """Add a member that itself reports a release that separates rooms; this report takes precedence over the brokers'."""
     room_with_two_owners(day, group)
     for row in day.of("consumer_connection", consumer_group=group, client_id="c2"):
         row["client_version"] = "4.7.1"
@@ -114,7 +114,7 @@ def list_with_a_queue_that_no_route_has(day: StagedDay, group: str, **values: An
 
 @fault(
     "queue_assignment.queues_equal_route",
-    # Such queues are in no count, and the fairness has counted them.
+    # Such queues must not be counted, but the fairness counts include them.
     "assignment_fairness.counts_equal_assignment",
     "assignment_fairness.ratios_equal_assignment",
 )
@@ -133,7 +133,7 @@ def list_of_a_stranger(day: StagedDay, group: str) -> None:
 
 @fault(
     "queue_assignment.one_row_per_owner",
-    # A client's queues are counted in rows, so a doubled row shows there too.
+    # The number of a client's queues is its number of rows, so a duplicate row changes it too.
     "assignment_fairness.counts_equal_assignment",
     "assignment_fairness.ratios_equal_assignment",
     "queue_assignment.spread_within_bound",
@@ -172,7 +172,7 @@ def swapped_queue(day: StagedDay, group: str) -> None:
         row["queue_id"] = 4
 
 
-# What is kept without a route is said to be so in drift as well, and there the route is asked for as evidence.
+# Drift also marks queues that are held without a route, and its cause requires the missing route as evidence.
 @fault("queue_assignment.queues_equal_route", "ownership_drift.cause_has_evidence")
 def kept_although_routed(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
@@ -193,7 +193,7 @@ def foreign_client(day: StagedDay, group: str) -> None:
         row["client_id"] = "c1-of-elsewhere"
 
 
-# A fault of this day registers a broker-z, which was never asked about the group: its absence is not proven either.
+# A fault of this day registers a broker-z, which was not queried about the group, so its absence is not proven either.
 @fault("queue_assignment.owner_is_member", "assignment_fairness.absence_proven")
 def foreign_client_of_a_group_without_members(day: StagedDay, group: str) -> None:
     day.add_silent_group(group, "orders", "offline", "group_offline")
@@ -257,7 +257,7 @@ def unfair_spread(day: StagedDay, group: str) -> None:
     day.rate(group, "orders", "AVG", CLIENTS)
 
 
-# Null claims nothing, and must not stand where all owners are known.
+# Null makes no statement, and is invalid where all owners are known.
 @fault("queue_assignment.spread_within_bound", "assignment_fairness.counts_equal_assignment")
 def unfair_spread_that_fairness_hides(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
@@ -272,7 +272,7 @@ def duplicated_owner_on_a_ring(day: StagedDay, group: str) -> None:
     day.rate(group, "orders", "CONSISTENT_HASH", CLIENTS)
 
 
-# What can be wrong with gold.assignment_fairness
+# Faults of gold.assignment_fairness
 
 
 @fault("assignment_fairness.counts_equal_assignment")
@@ -287,7 +287,7 @@ def count_that_is_not_given(day: StagedDay, group: str) -> None:
     day.of("assignment_fairness", consumer_group=group, strategy="AVG")[0]["unowned_queue_count"] = None
 
 
-# The other numbers agree with the wrong count of clients, so they are not wrong once more.
+# The other numbers are consistent with the wrong client count, so they are not reported again.
 @fault("assignment_fairness.counts_equal_assignment", "assignment_fairness.bound_kept")
 def member_that_no_broker_lists(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
@@ -297,7 +297,7 @@ def member_that_no_broker_lists(day: StagedDay, group: str) -> None:
 @fault("assignment_fairness.counts_equal_assignment")
 def member_that_is_left_out(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", clients=tuple(f"m{number:02}" for number in range(11)))
-    # m10 owns nothing: without it every number agrees with every other.
+    # m10 owns no queue: without it all numbers are consistent.
     day.rate(group, "orders", "AVG", tuple(f"m{number:02}" for number in range(10)))
 
 
@@ -332,7 +332,7 @@ def rated_strategy_without_rows(day: StagedDay, group: str) -> None:
     "assignment_fairness.jain_in_range",
 )
 def numbers_of_kept_queues(day: StagedDay, group: str) -> None:
-    """Add a group of which one client holds a queue of a lost topic: no strategy divides it between the clients."""
+    """Add a group with a client that holds a queue of a topic without a route, which no strategy assigns."""
     day.add_group(group, "orders")
     keep_without_route(day, group, "vanished", owner="c1")
     day.of("assignment_fairness", consumer_group=group, topic="vanished")[0].update(
@@ -340,7 +340,7 @@ def numbers_of_kept_queues(day: StagedDay, group: str) -> None:
     )
 
 
-# Drift has the queue as held, too.
+# Drift also lists the queue as held.
 @fault(
     "queue_assignment.owner_is_member",
     "ownership_drift.state_follows_owners",
@@ -365,7 +365,7 @@ def count_under_unknown_settings(day: StagedDay, group: str) -> None:
 
 @fault("assignment_fairness.unknown_is_null")
 def numbers_beside_a_member_of_unknown_strategy(day: StagedDay, group: str) -> None:
-    """Add a member of unknown strategy: what the others own says nothing of how evenly the group shares."""
+    """Add a member with an unknown strategy: the queues of the other members do not show how even the assignment is."""
     day.add_group(group, "orders")
     first_row(day, group).update(
         client_id=None, client_connection_count=None, reason="member_strategy_unknown"
@@ -379,7 +379,7 @@ def group_rated_twice(day: StagedDay, group: str) -> None:
     day.rows["assignment_fairness"].append(dict(day.of("assignment_fairness", consumer_group=group)[0]))
 
 
-# What can be wrong with gold.producer_spread, and with the publish side in silver
+# Faults of gold.producer_spread, and of the publish side in silver
 
 
 @fault("topic_route.publish_side_equals_route")
@@ -391,7 +391,7 @@ def queues_that_silver_lost(day: StagedDay, topic: str) -> None:
 @fault("topic_route.publish_side_equals_route")
 def readers_that_are_not_there(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)
-    # The other name server's route bears the published row out.
+    # The published row equals the other name server's route.
     day.of("topic_route", topic=topic, nameserver=NAMESERVERS[1])[0]["subscribe_queue_count"] = 1
 
 
@@ -504,7 +504,7 @@ def broker_told_twice(day: StagedDay, topic: str) -> None:
     day.rows["producer_spread"].append(dict(day.of("producer_spread", topic=topic)[0]))
 
 
-# What can be wrong with gold.finding
+# Faults of gold.finding
 
 
 @fault("finding.severity_known")
@@ -538,7 +538,7 @@ def finding_told_twice(day: StagedDay, group: str) -> None:
     day.add_finding(consumer_group=group, evidence="told otherwise")
 
 
-# What can be lost between the export and silver
+# Losses between the export and silver
 
 
 @fault("export_record.lines_equal_manifest")
@@ -626,11 +626,11 @@ def subscription_read_twice(day: StagedDay, group: str) -> None:
     day.rows["subscription"].append(dict(day.of("subscription", consumer_group=group)[0]))
 
 
-# What looks like a fault and is none
+# Valid cases that resemble a fault
 
 
 def entries_of_one_broker(day: StagedDay, topic: str) -> None:
-    """Add two entries of four queues each: producers go round eight places, and consumers read four queues."""
+    """Add two route entries of four queues each: producers rotate over eight entries, and consumers read four queues."""
     day.add_route_answers(topic, ("payload", "payload"))
     for nameserver in NAMESERVERS:
         row = day.add_route(nameserver, topic, "broker-a", 4, queue_data_count=2)
@@ -651,7 +651,10 @@ def line_that_another_one_counts_for(day: StagedDay, group: str) -> None:
 
 @excused
 def twins(day: StagedDay, group: str) -> None:
-    """Add two processes with one client id: AVG gives c1 two of three slots, both read the first, and the queues of the second have no owner."""
+    """Add two processes with one client id.
+
+    AVG assigns two of three slots to c1. Both processes read the first, so the queues of the second have no owner.
+    """
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
     for row in day.of("queue_assignment", consumer_group=group)[3:6]:
         row.update(client_id=None, client_connection_count=None, reason="duplicate_client_id")
@@ -683,7 +686,7 @@ def old_java_clients_that_mix_up_rooms(day: StagedDay, group: str) -> None:
 
 @excused
 def member_that_reports_an_old_release_itself(day: StagedDay, group: str) -> None:
-    """Whatever brokers list: its own word goes first, in the build and here."""
+    """Add a member that reports an old release itself: in the build and in the gate this overrides the brokers' lists."""
     room_with_two_owners(day, group)
     day.of("consumer_client", consumer_group=group, client_id="c2")[0]["client_version"] = "4.7.1"
 
@@ -710,7 +713,10 @@ def members_with_other_parameters(day: StagedDay, group: str) -> None:
 
 @excused
 def names_that_go_sorts_otherwise(day: StagedDay, group: str) -> None:
-    """Add names that Go sorts otherwise: AVG is one rule in Java and Go; by byte a name beyond U+FFFF comes after one at U+FB01."""
+    """Add client ids that Go sorts differently from Java.
+
+    AVG is the same rule in both languages. By byte, a name beyond U+FFFF follows one at U+FB01.
+    """
     day.add_group(group, "orders", clients=("c\ufb01", "c\U0001f600"), strategies=("AVG",))
     day.rows["queue_assignment"].append(first_row(day, group) | {"client_id": "c\U0001f600"})
     for row in day.of("consumer_connection", consumer_group=group, client_id="c\U0001f600"):
@@ -818,7 +824,10 @@ def broker_that_is_written_and_not_read(day: StagedDay, topic: str) -> None:
 
 @excused
 def order_configuration_that_outlived_a_broker(day: StagedDay, topic: str) -> None:
-    """Set an order configuration that outlived a broker. The list is a1 a2 b1 c1 a3: a has one run, for the list is a circle; c is gone; d is not named."""
+    """Set an order configuration that still names a removed broker.
+
+    The list is a1 a2 b1 c1 a3. Broker a has one run, because the list is a circle; c is gone, and d is not in it.
+    """
     conf = {"order_topic_conf": "broker-a:2;broker-b:1;broker-c:1;broker-a:1;;"}
     nothing = {"publish_queue_count": 0, "publish_run_count": 0}
     for nameserver in NAMESERVERS:
@@ -935,7 +944,7 @@ def corrupted_day() -> StagedDay:
         plant(day, name)
     day.add_finding(kind="source_failed", evidence="a name server did not answer")
     day.add_group("uneven_group", "orders", strategies=("AVG",))
-    # Eight queues and three clients: one has all but one of them.
+    # Eight queues and three clients: one client owns six queues, and the others one each.
     uneven = [row for row in day.rows["assignment_fairness"] if row["consumer_group"] == "uneven_group"]
     uneven[0].update(max_queues_per_client=6, min_queues_per_client=1, max_over_mean=2.0)
     for number in range(MANY):

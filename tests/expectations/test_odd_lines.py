@@ -23,10 +23,10 @@ KIND = "consumer_connection"
 PLAIN = '{"connectionSet":[]}'
 OTHER = '{"connectionSet":[{"clientId":"c1"}]}'
 LineState = tuple[int | None, bool | None]
-"""counted_line and is_repeat of a line."""
+"""`counted_line` and `is_repeat` of a line."""
 
 REPEATS: dict[str, tuple[list[str], list[LineState], bool]] = {
-    # Contents of three lines, each a second newer than the one before; what silver says of them; whether it is wrong.
+    # The contents of three lines, each a second newer than the previous one; their states in silver; whether these are wrong.
     "two_repeats": ([PLAIN, PLAIN, PLAIN], [(3, True), (3, True), (None, None)], False),
     "one_of_another_content": ([OTHER, PLAIN, PLAIN], [(3, False), (3, True), (None, None)], False),
     "none_is_a_repeat": ([OTHER, OTHER, PLAIN], [(3, False), (3, False), (None, None)], False),
@@ -99,7 +99,7 @@ REJECTED: dict[str, tuple[Row, str, bool]] = {
 ROUTE: Final = '{"brokerDatas":[{"brokerName":1}]}'
 CONSUMED: Final = '{"offsetTable":{"1":2}}'
 REASONS: dict[str, tuple[str, str, str, bool]] = {
-    # Kind of the line, its payload, the reason that silver states, and whether it is wrong.
+    # The kind of the line, its payload, the reason in silver, and whether this reason is wrong.
     "of_a_value": (
         "nameserver_route",
         ROUTE,
@@ -155,11 +155,11 @@ BROKEN: Final = {
     "broker_message_request_mode": ('{"t":[]}', '{"t":{"g":{"mode":1}}}'),
     "consumer_status": ('{"consumerTable":{"c":{"1":2}}}', '{"consumerTable":[]}'),
 }
-"""Kind of a line -> payloads that cannot be read."""
+"""Kind of a line -> payloads that cannot be parsed."""
 
 
 def reasons_of_parser() -> list[tuple[str, str, str]]:
-    """Kind, payload and reason of each payload of `BROKEN` that the parser rejects."""
+    """Return the kind, payload and reason of each payload of `BROKEN` that the parser rejects."""
     found = []
     for kind, payloads in BROKEN.items():
         for payload in payloads:
@@ -176,7 +176,7 @@ def reasons_of_parser() -> list[tuple[str, str, str]]:
 
 @pytest.fixture(scope="module")
 def examples() -> dict[str, str]:
-    """Expectation -> its examples, as one text."""
+    """Return expectation -> its examples, joined to one text."""
     day = StagedDay(export=[])
     for name, (contents, line_states, _) in REPEATS.items():
         with_repeats(day, name, contents, line_states)
