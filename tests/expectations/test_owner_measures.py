@@ -1,4 +1,4 @@
-"""Owners compared with the result of plain SQL: exchanged, missing, unknown without a cause, or by a strategy that no member reports."""
+"""Owners compared with the result of plain SQL: swapped, missing, unknown without a cause, or by an unreported strategy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 
 
 def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
-    """Plants a fault in a group named like the function, and says which expectations must see it."""
+    """Register a fault, injected into a group named like the function, and the expectations that must detect it."""
 
     def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
         FAULTS[plant.__name__] = (plant, set(expected))
@@ -43,7 +43,7 @@ def add_group(
     clients: tuple[str, ...] = ("c1", "c2", "c3"),
     strategies_of_clients: tuple[str | None, ...] = ("AVG", "AVG", "AVG"),
 ) -> None:
-    """Add a group of `orders` whose members report these strategies and divide by AVG."""
+    """Add a group that consumes `orders`: its members report these strategies, and its rows follow AVG."""
     day.add_group(group, "orders", clients)
     for client, strategy in zip(sorted(set(clients)), strategies_of_clients, strict=False):
         day.of("consumer_client", consumer_group=group, client_id=client)[0]["strategy"] = strategy
@@ -66,7 +66,7 @@ def more_clients_than_queues(day: StagedDay, group: str) -> None:
 
 @fault()
 def names_that_java_sorts_otherwise_than_bytes(day: StagedDay, group: str) -> None:
-    """Add names that Java sorts otherwise than bytes: UTF-16 puts a surrogate before U+FFFD; by byte it is behind."""
+    """Add names that Java does not sort by byte: in UTF-16 a surrogate precedes U+FFFD, by byte it follows."""
     day.add_group(group, "orders", ("\ufffd", "\U00010000"))
     for row in day.of("consumer_client", consumer_group=group):
         row["strategy"] = "AVG"
@@ -83,7 +83,7 @@ def brokers_that_list_different_members(day: StagedDay, group: str) -> None:
 
 @fault()
 def share_of_a_second_connection(day: StagedDay, group: str) -> None:
-    """Let both connections of a client id take the share of the first; that of the other has no owner."""
+    """Add a group in which both connections of a client id take the first share. The second share has no owner."""
     add_group(day, group, ("c1", "c1"), ("AVG",))
     for strategy, owned in (("AVG", (0, 1, 2, 3)), ("AVG_BY_CIRCLE", (0, 2, 4, 6))):
         for index, row in enumerate(rows(day, group, strategy)):
@@ -171,7 +171,7 @@ def add_listeners(day: StagedDay, group: str) -> None:
 
 @fault(COMPLETE, REASON)
 def a_reason_that_no_list_has(day: StagedDay, group: str) -> None:
-    # A group that is not online has rows of AVG alone here.
+    # A group that is not online has only rows of AVG here.
     day.add_silent_group(group, "orders", "offline", "group_offline")
     for row in day.of("queue_assignment", consumer_group=group):
         row["reason"] = "group_offlin"
@@ -263,7 +263,7 @@ def configured_otherwise_than_settings_say(day: StagedDay, group: str) -> None:
 
 
 def add_ring(day: StagedDay, group: str, owners: str) -> None:
-    """Add a group with the ring's owners of the queues of `ring`, by the last letter of `c1` and `c2`, beside even shares."""
+    """Add a group of c1 and c2 whose owners of `ring` are given by their last digits, besides owners by AVG strategies."""
     day.add_group(group, "ring", ("c1", "c2"), ("CONSISTENT_HASH", "AVG", "AVG_BY_CIRCLE"))
     day.configure(group, strategy="CONSISTENT_HASH", virtual_node_count=10)
     for client in ("c1", "c2"):
@@ -273,7 +273,7 @@ def add_ring(day: StagedDay, group: str, owners: str) -> None:
 
 
 RING_OWNERS = "22222112"
-"""As `AllocateMessageQueueConsistentHash` of 5.5.0 divides the queues of `ring` between `c1` and `c2`."""
+"""Owners of the queues of `ring`, c1 or c2, by `AllocateMessageQueueConsistentHash` of RocketMQ 5.5.0."""
 
 
 @fault()
@@ -305,7 +305,7 @@ def add_classes(
     rule: dict[str, Any],
     own: dict[str, dict[str, Any]],
 ) -> None:
-    """Add a group of `rooms` whose members divide by one strategy, each by the rule of its language, release and parameters."""
+    """Add a group that consumes `rooms` with one strategy, each member with its own language, release and parameters."""
     clients = tuple(languages)
     day.add_group(group, "rooms", clients)
     members = {"members": own} if own else {}
@@ -403,7 +403,7 @@ CLASSES: Final = {
 
 @fault()
 def nearby_rings_of_java_that_throw_beside_go(day: StagedDay, group: str) -> None:
-    """Add a broker without a room: members in Java have nothing, and the one in Go has its share of all queues."""
+    """Add a broker without a room: the Java members own nothing, and the Go member owns its share of all queues."""
     rooms = {"broker_room": {"names": {"hz@a": "hz", "hz@b": "hz"}}}
     add_classes(
         day, group, "MACHINE_ROOM_NEARBY", {"c1": JAVA, "c2": GO, "c3": JAVA}, NEARBY_RINGS | rooms, {}
@@ -446,7 +446,7 @@ for _name in CLASSES:
 
 
 def add_mixed(day: StagedDay, group: str) -> None:
-    """Let two members divide by AVG and one in turns: each takes what its own strategy gives it."""
+    """Add a group with two members on AVG and one on AVG_BY_CIRCLE: each takes the queues that its own strategy assigns."""
     add_group(day, group, strategies_of_clients=("AVG", "AVG", "AVG_BY_CIRCLE"))
     for even, turn in zip(rows(day, group), rows(day, group, "AVG_BY_CIRCLE"), strict=True):
         owners = [even["client_id"]] * (even["client_id"] != "c3") + ["c3"] * (turn["client_id"] == "c3")
@@ -482,7 +482,7 @@ def mixed_with_an_owner_less(day: StagedDay, group: str) -> None:
 
 
 def add_member_without_parameters(day: StagedDay, group: str) -> list[Row]:
-    """Let two members divide by AVG, and one by a ring of which no settings give the nodes; return the effective rows."""
+    """Add two members on AVG and one on CONSISTENT_HASH without a configured node count; return the effective rows."""
     add_group(day, group, strategies_of_clients=("AVG", "AVG", "CONSISTENT_HASH"))
     for even in rows(day, group):
         even.update(is_effective=False, strategy_source="hypothetical")
@@ -536,7 +536,7 @@ def member_without_a_report(day: StagedDay, group: str) -> None:
 
 @pytest.fixture(scope="module")
 def measured() -> dict[str, str]:
-    """Expectation -> all examples of one day on which each group has its fault."""
+    """Return expectation -> all examples of one day on which each group has its fault."""
     day = StagedDay()
     day.add_topic("orders")
     day.add_topic("config", queues_per_broker=1)

@@ -1,4 +1,7 @@
-"""The gate's own owners compared with the answers of RocketMQ's classes: a day of golden vectors is valid, and any other owner is detected."""
+"""The gate's expected owners compared with the results of RocketMQ's classes.
+
+A day of golden vectors is valid, and any other owner is detected.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ STATEMENTS: Final = [text for text in metrics.METRIC_STATEMENTS if f"'{OWNERS}'"
 CASES_OF_STRATEGY: Final = 30
 MOST_QUEUES: Final = 40
 REASON: Final = {"CONFIG": "not_in_config_list", "MACHINE_ROOM": "room_without_clients"}
-"""Why a queue has no owner; `not_assigned_by_strategy` by other strategies."""
+"""Strategy -> the reason for a queue without an owner. Other strategies use `not_assigned_by_strategy`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A sorted topic and list of members, with what each member answered: positions in the list of queues."""
+    """A sorted list of one topic's queues and one of members, with each member's answer: positions in the list of queues."""
 
     name: str
     language: str
@@ -56,7 +59,7 @@ def java_order(name: str) -> bytes:
 
 
 def is_as_clients_ask(case: dict[str, Any]) -> bool:
-    """Return whether queues and members are there, sorted as clients sort them, of one topic, and few."""
+    """Return whether the case has queues of one topic, not too many, and members, both in the order of the clients."""
     queues, client_ids = case["mq_all"], case["cid_all"]
     if not queues or not client_ids or not all(client_ids) or len(queues) > MOST_QUEUES:
         return False
@@ -67,7 +70,7 @@ def is_as_clients_ask(case: dict[str, Any]) -> bool:
 
 
 def settings_of(strategy: str, params: dict[str, Any], client_ids: list[str]) -> dict[str, Any] | None:
-    """Return what a user says in the settings of a group that was constructed so; None where settings cannot say it."""
+    """Return the settings of a group with this strategy and parameters, or None if settings cannot express them."""
     if strategy == "CONSISTENT_HASH":
         count = params.get("virtual_nodes")
         return None if "hash" in params else {"virtual_node_count": 10 if count is None else count}
@@ -94,7 +97,7 @@ def settings_of(strategy: str, params: dict[str, Any], client_ids: list[str]) ->
 
 
 def java_answers(case: dict[str, Any], *releases: str) -> dict[str, Any]:
-    """Return what each member of the case answered, if members have these releases in turns."""
+    """Return the answer of each member of the case, if the members alternate between these releases."""
     by_release = {
         release: expected.get("by_cid") or [None] * len(case["asked"])
         for expected in case["expect"]
@@ -108,7 +111,7 @@ def java_answers(case: dict[str, Any], *releases: str) -> dict[str, Any]:
 
 
 def go_rule(case: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what a user says in the settings of a group of Go clients; None where settings cannot say it."""
+    """Return the settings of a group of Go clients, or None if settings cannot express the case."""
     rooms = case["consumeridcs"]
     if case["strategy"] == "MACHINE_ROOM":
         return {"consumer_idcs": rooms} if len(set(rooms)) == len(rooms) else None
@@ -151,7 +154,7 @@ def case_of(
     answers: dict[str, Any],
     releases: tuple[str, ...],
 ) -> Iterator[Case]:
-    """Yield the case if a staged day can hold it: what is named beside the topic's queues is not one of its rows."""
+    """Yield the case if a staged day can represent it: every answer contains only positions in the topic's queues."""
     client_ids = raw["cid_all"]
     if rule is not None and all(
         isinstance(answers.get(client_id), list)
@@ -200,7 +203,7 @@ CASES: Final = [
 
 
 def add_case(day: StagedDay, group: str, case: Case, owners: list[list[str]]) -> None:
-    """Add a group whose members are those of the case, and whose rows say these owners."""
+    """Add a group with the members of the case, and assignment rows with these owners."""
     (topic, _, _), *_ = case.queues
     for client_id in case.client_ids:
         member = {
@@ -236,7 +239,7 @@ def add_case(day: StagedDay, group: str, case: Case, owners: list[list[str]]) ->
 
 
 def with_another_owner(case: Case) -> list[list[str]]:
-    """Return the owners of the case, but for the last queue: another member's, or the first member's if it has none or all."""
+    """Return the owners of the case with one different owner of the last queue, or none if all members own it."""
     *before, last = case.owners
     others = [client_id for client_id in dict.fromkeys(case.client_ids) if client_id not in last]
     return [*before, others[:1]]
@@ -244,7 +247,7 @@ def with_another_owner(case: Case) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def wrong_groups() -> set[str]:
-    """Return the groups that violate the expectation: `right-<n>` has the owners of case n, `wrong-<n>` all but one."""
+    """Return the groups that violate the expectation: `right-<n>` has the owners of case n, `wrong-<n>` one wrong owner."""
     day = StagedDay()
     for number, case in enumerate(CASES):
         add_case(day, f"right-{number}", case, case.owners)

@@ -22,7 +22,7 @@ QUEUE = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 
 
 def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
-    """Plants a fault in a group named like the function, and says which expectations must see it."""
+    """Register a fault, injected into a group named like the function, and the expectations that must detect it."""
 
     def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
         FAULTS[plant.__name__] = (plant, set(expected))
@@ -32,7 +32,7 @@ def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callab
 
 
 def offline(day: StagedDay, group: str) -> Row:
-    """Add a group of which every broker says that it is offline."""
+    """Add a group that every broker reports as offline."""
     return day.add_silent_group(group, "orders", "offline", "group_offline")
 
 
@@ -137,7 +137,7 @@ def corrupted_metrics() -> dict[str, Row]:
 
 
 def with_brokers(day: StagedDay) -> StagedDay:
-    """Add the day's brokers at a name server, and a proxy that was asked about its groups."""
+    """Register the day's brokers at a name server, and add a proxy that reports its groups as offline."""
     for broker in BROKERS:
         day.add("broker", nameserver="ns:9876", broker_name=broker, broker_id=0, broker_addr=f"{broker}:1")
     for group in sorted({row["consumer_group"] for row in day.rows["assignment_fairness"]}):

@@ -43,7 +43,7 @@ GRPC = "host@7@0@1k2j3h"
 
 
 def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
-    """Plants a fault in a group named like the function, and says which expectations must see it."""
+    """Register a fault, injected into a group named like the function, and the expectations that must detect it."""
 
     def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
         FAULTS[plant.__name__] = (plant, set(expected))
@@ -53,7 +53,7 @@ def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callab
 
 
 def popped_group(day: StagedDay, group: str, *grpc: str, share: int = 1) -> list[Row]:
-    """Add three members that pop `orders` with one more reader for each queue, and gRPC clients; return the shared queues."""
+    """Add three members that pop `orders` with one extra reader per queue, and gRPC clients; return the shared queues."""
     members = sorted({*CLIENTS, *grpc})
     for broker in BROKERS:
         day.add(
@@ -97,7 +97,7 @@ def popped_group(day: StagedDay, group: str, *grpc: str, share: int = 1) -> list
     shared = []
     for place, (broker, queue_id) in enumerate(day.queues("orders")):
         queue = {"consumer_group": group, "topic": "orders", "broker_name": broker, "queue_id": queue_id}
-        # AVG gives eight queues to three members in runs of 3, 3 and 2, and to four in runs of 2.
+        # AVG assigns eight queues to three members in runs of 3, 3 and 2, and to four members in runs of 2.
         owner = (0, 0, 0, 1, 1, 1, 2, 2)[place] if not grpc else place // 2
         ring = [members[owner], members[owner - 1]]
         readers = sorted({*(client for client in ring if client in CLIENTS), *grpc})
@@ -166,7 +166,7 @@ def a_reader_that_nobody_saw(day: StagedDay, group: str) -> None:
     row["observed_reader_ids"] = ["c1", "c2", "c3"]
 
 
-# The rule is worked out from the share and the queues of the table, so readers do not follow from others.
+# The gate computes the rule from the share count and the queues of the table, so with 7 the readers differ too.
 @fault("queue_sharing.mode_follows_sources", "queue_sharing.readers_follow_rule")
 def a_mode_of_no_broker(day: StagedDay, group: str) -> None:
     popped_group(day, group)[0].update(pop_share_count=7)
@@ -203,7 +203,7 @@ def messages_to_retry_not_counted(day: StagedDay, group: str) -> None:
 
 
 def retried_group(day: StagedDay, group: str, *offsets: tuple[int, int], count: int | None) -> Row:
-    """Let messages wait in the retry topics: on each broker broker_offset and consumer_offset; return a row of the shared queues."""
+    """Add (broker_offset, consumer_offset) of the retry topic on each broker; return a row of the shared queues."""
     shared = popped_group(day, group)
     for broker, (most, committed) in zip(BROKERS, offsets, strict=False):
         retry = {"topic": f"%RETRY%{group}_orders", "broker_name": broker, "queue_id": 0}
@@ -227,7 +227,7 @@ def messages_of_one_broker_called_all(day: StagedDay, group: str) -> None:
 
 
 def fifo_group(day: StagedDay, group: str) -> Row:
-    """Shared queues, of which one is blocked by a message that was handed out twice before; gives its row."""
+    """Add shared queues, one of them blocked by a message that was delivered twice before; return its row."""
     row = popped_group(day, group)[0]
     queue = {name: row[name] for name in ("consumer_group", "topic", "broker_name", "queue_id")}
     day.add(

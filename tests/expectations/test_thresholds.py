@@ -1,6 +1,6 @@
-"""The gate's lists, compared with the tables and with the documentation page.
+"""The gate's lists compared with the tables and with the documentation page.
 
-That they equal what `strategies` promises is held by a test beside the invariant checker.
+A test beside the invariant checker compares them with the guarantees of `strategies`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_the_page_about_the_gate_describes_every_expectation_as_it_is_evaluated(
 
 
 def row_of(expectation_id: str) -> str:
-    """Return what the page calls an expectation: one row stands for all that differ only by their table or kind."""
+    """Return the page's name of an expectation: one row covers all that differ only by their table or kind."""
     table, _, rule = expectation_id.partition(".")
     if rule in {"one_cluster_and_day", "one_row_per_key", "required_values", "row_count_like_day_before"}:
         return f"<table>.{rule}"
@@ -85,7 +85,7 @@ def row_of(expectation_id: str) -> str:
 
 
 def test_the_gates_own_lists_are_subsets_of_the_published_ones() -> None:
-    """Each list is defined in `vocabulary`; the gate's tables of single words have exactly the same words."""
+    """Each list is defined in `vocabulary`. The gate's tables by word contain exactly the words of `vocabulary`."""
     assert set(FINDING_KIND_SEVERITIES) == set(vocabulary.FindingKind)
     assert {"match", *DRIFT_FINDING_KINDS, "shared", "unknown"} == set(vocabulary.DriftState)
     assert set(DIVISION_REASONS) < set(vocabulary.UnknownReason)
