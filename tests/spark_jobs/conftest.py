@@ -26,6 +26,6 @@ def odd_day(tmp_path_factory: pytest.TempPathFactory) -> Day:
 
 @pytest.fixture(scope="session")
 def staged_odd_day(spark: SparkSession, odd_day: Day) -> Day:
-    """Return the edge-case day with its stage; tests only read it."""
+    """Return the edge-case day with its staging area. Tests only read it."""
     compute(spark, odd_day)
     return odd_day

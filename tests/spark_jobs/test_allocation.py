@@ -1,4 +1,4 @@
-"""Every strategy over a whole Arrow batch equals the strategy called for each client."""
+"""Each strategy over a whole Arrow batch returns the same result as the strategy called for each client."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ GROUPS: dict[str, dict[str, Any]] = {
 CLUSTER = "shop"
 SETTINGS = ClusterSettings.model_validate({"groups": GROUPS})
 WHAT_IF = ClusterSettings.model_validate({"groups": GROUPS, "hypothetical": list(GROUPS.values())})
-"""What is configured for one group is tried on every group."""
+"""Settings that apply the strategy of each configured group hypothetically to all groups."""
 
 GROUP_WITH = {of_group["strategy"]: group for group, of_group in GROUPS.items()}
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -54,14 +54,14 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "consumer_room": lambda client_id: {"c": "hz", "d": "sh"}.get(client_id[0]),
     },
 }
-"""The same as `get_strategy` takes them."""
+"""The same parameters in the form of `get_strategy`."""
 
 LISTS = {"c1": [("hz@a", 0), ("hz@a", 1), ("hz@a", 9)], "c2": [("sh@c", 0)]}
 
 
 @dataclass(frozen=True)
 class Member:
-    """One connection of a group; `strategy` is None where the client could not be asked, or reports none."""
+    """One connection of a group. `strategy` is None if the client could not be queried or reports no strategy."""
 
     client_id: str
     strategy: str | None = "AVG"
@@ -77,7 +77,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Sub:
-    """One group and topic, as `subscriptions.subscriptions` gives it."""
+    """One group and topic, as `subscriptions.subscriptions` returns it."""
 
     members: Sequence[Member] | None
     group: str = "plain"
@@ -95,13 +95,13 @@ class Sub:
 
     @property
     def slots(self) -> list[Member]:
-        """In Java's order; twins stay neighbours."""
+        """The members in Java's order; equal client ids are adjacent."""
         return sorted(self.members or (), key=lambda member: order_key(member.client_id))
 
 
 @dataclass(frozen=True)
 class Shared:
-    """One strategy's answer for one subscription: for each queue its owners, or the reason why there is none."""
+    """One strategy's result for one subscription: the owners of each queue, or the reason why it has none."""
 
     source: str
     is_effective: bool
@@ -117,7 +117,7 @@ class Shared:
 
 
 def allocated(*subs: Sub, configured: Any = SETTINGS) -> list[dict[str, Shared]]:
-    """Return the answer of each strategy for each subscription, by name."""
+    """Return strategy name -> its result, for each subscription."""
 
     def of_members(value: Callable[[Member], Any]) -> list[list[Any] | None]:
         return [None if sub.members is None else [value(member) for member in sub.members] for sub in subs]
@@ -194,7 +194,7 @@ def effective(sub: Sub, configured: Any = SETTINGS) -> tuple[str, Shared]:
 def asked_client_by_client(
     sub: Sub, rule_of: Callable[[Member], Strategy | None], *, with_lists: bool = False
 ) -> dict[QueueName, set[str]]:
-    """Return what each client takes when it is asked alone; clients that do not read the topic leave it unread."""
+    """Return the owners of each queue if each client is computed alone. Clients that do not subscribe own nothing."""
     owned: dict[QueueName, set[str]] = {}
     for member in {member.client_id: member for member in reversed(sub.slots)}.values():
         rule = rule_of(member)
@@ -210,7 +210,7 @@ def asked_client_by_client(
 
 
 def rule(sub: Sub, member: Member, name: str) -> Strategy | None:
-    """Return the strategy as this member has it; None where its parameters or its rules are not known."""
+    """Return the strategy in this member's implementation, or None if its parameters or rules are unknown."""
     who = {"client_language": member.language or "JAVA", "client_version": member.version or "5.3.3"}
     group_has = GROUPS.get(sub.group, {}).get("strategy")
     needs_parameters = name in {"CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"}
@@ -234,7 +234,7 @@ def rule(sub: Sub, member: Member, name: str) -> Strategy | None:
 
 
 def divides_by(sub: Sub, member: Member) -> Member:
-    """Return the member with the strategy by which it divides: its own word, that of others like it, or the settings'."""
+    """Return the member with its reported strategy or, if it did not answer, the only one that similar members report."""
     reporting = [other for other in sub.slots if other.strategy]
     names = {other.strategy for other in reporting}
     is_like_them = member.language in {None, *(other.language for other in reporting)}
@@ -263,14 +263,14 @@ rules_of_members = st.one_of(
         answers=st.booleans(),
     ),
 )
-# By byte the second of each pair comes last, by UTF-16 code unit first.
+# The second name of each pair sorts last by byte, and first by UTF-16 code unit.
 ODD_BROKERS = ("hz@\ufb01", "hz@\U0001f600")
 ODD_CLIENTS = ("c\ufb01", "c\U0001f600")
 
 
 @st.composite
 def subs(draw: st.DrawFn) -> Sub:
-    """Return groups in every state; the members of one client id say the same, as `subscriptions` gives it."""
+    """Draw groups in every state. Members with one client id have equal reports, as `subscriptions` returns them."""
     state = draw(st.sampled_from(("online", "online", "online", "broadcasting", "offline", "unknown")))
     brokers = draw(
         st.dictionaries(
@@ -321,7 +321,10 @@ def test_a_batch_equals_the_answers_for_each_client(batch: list[Sub]) -> None:
 
 
 def assert_tried(sub: Sub, shared: Shared, name: str) -> None:
-    """Assert that each member has what the settings name for the group as its client has it, and the rest as a newest Java client."""
+    """Assert the result of a hypothetical strategy.
+
+    Members use their own implementations if the settings name the strategy for the group, else that of the newest Java client.
+    """
     is_configured = sub.state == "online" and GROUPS.get(sub.group, {}).get("strategy") == name
     as_in = replace(sub, group=GROUP_WITH.get(name, sub.group))
     own = {member: rule(as_in, member, name) for member in sub.slots}
@@ -329,7 +332,7 @@ def assert_tried(sub: Sub, shared: Shared, name: str) -> None:
     if not is_configured:
         as_in = replace(as_in, members=[Member(member.client_id) for member in sub.members or ()])
         own = {member: rule(as_in, member, name) for member in as_in.slots}
-    # Who does not subscribe owns nothing, whichever strategy it is.
+    # A member that does not subscribe owns nothing under any strategy.
     is_subscribed = {member.client_id: member.is_subscribed for member in sub.slots}
     expected = {
         queue: readers
@@ -366,7 +369,7 @@ def test_an_empty_batch_gives_an_empty_answer() -> None:
 
 
 def test_a_slice_of_a_batch_is_answered_like_the_slice_alone() -> None:
-    """Arrow hands over slices of larger arrays."""
+    """Arrow passes slices of larger arrays."""
     batch = [
         Sub([Member("c1"), Member("c2")]),
         Sub(None, state="offline"),
@@ -377,7 +380,7 @@ def test_a_slice_of_a_batch_is_answered_like_the_slice_alone() -> None:
 
 
 def test_the_answer_for_a_row_does_not_depend_on_the_rows_beside_it() -> None:
-    """Java's ring and Go's differ, and one member does not say which it has."""
+    """The rings of Java and Go differ, and one member does not report its language."""
     java, go = Member("c1", "CONSISTENT_HASH"), Member("c2", "CONSISTENT_HASH", language="GO")
     asked = Sub([java, go, Member("c3", None)], group="hash", brokers={"hz@a": 30})
     only_java, only_go = (Sub([member], group="hash") for member in (java, go))
@@ -453,7 +456,7 @@ def test_without_answers_and_settings_no_strategy_is_in_effect() -> None:
 
 
 GO_MEMBERS = [Member(client_id, None, "GO", "4.5.2", answers=True) for client_id in ("c1", "c2", "d1")]
-"""Clients in Go answer, and report no strategy."""
+"""Go clients, which answer but report no strategy."""
 
 
 @pytest.mark.parametrize("group", ["hash", "room", "nearby"])
@@ -555,7 +558,7 @@ def test_members_of_one_group_may_have_different_parameters() -> None:
 
 
 def test_a_member_with_different_parameters_does_not_affect_other_groups() -> None:
-    """The exception is of one client id in one group."""
+    """The settings override one client id in one group."""
     configured = ClusterSettings.model_validate(
         {
             "groups": {
@@ -637,7 +640,7 @@ def test_each_client_has_its_own_list_and_unlisted_queues_have_no_owner() -> Non
     name, shared = effective(Sub(members, group="listed"))
 
     assert name == "CONFIG"
-    # RocketMQ asks no route about a list: the client takes hz@a/9 too, which no route has.
+    # RocketMQ does not compare a list with the route: the client takes hz@a/9 too, which is in no route.
     assert shared.owned == {
         ("hz@a", 0): {"c1"},
         ("hz@a", 1): {"c1"},
@@ -657,7 +660,7 @@ def test_duplicate_client_ids_are_not_the_cause_of_queues_missing_from_lists_or_
 
 
 def test_a_subscription_that_the_strategy_refuses_does_not_affect_other_topics() -> None:
-    """Nearby throws where a broker has no room; the group's other topics are shared."""
+    """MACHINE_ROOM_NEARBY throws if a broker has no room. The group's other topics are still assigned."""
     members = [Member("x1", "MACHINE_ROOM_NEARBY"), Member("c1", "MACHINE_ROOM_NEARBY")]
     well = [Member("c1", "MACHINE_ROOM_NEARBY"), Member("c2", "MACHINE_ROOM_NEARBY")]
     refused, shared = allocated(Sub(members, group="nearby"), Sub(well, group="nearby"))

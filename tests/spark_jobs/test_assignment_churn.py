@@ -48,7 +48,7 @@ def test_no_matching_keeps_more_queues(spark: SparkSession) -> None:
 
 
 def write_migration(exports: Path) -> list[tuple[str, date]]:
-    """Write a day of clients that divide the queues, and one of gRPC clients, which have no process table to query."""
+    """Write a day of clients that assign queues to themselves, and a day of gRPC clients, which have no process table."""
     for ds in (DS, DAY_AFTER):
         export = ExportBuilder("migration-test", ds)
         export.route("orders", {"a": 4})
@@ -83,7 +83,7 @@ def test_readers_that_cannot_be_observed_have_moved_no_queue(small_days: SmallDa
 
 @pytest.fixture
 def warehouse(three_days: ThreeDays) -> Warehouse:
-    """Return three published days, with one before the last that was never published."""
+    """Return three published days. A day before the last of them was never published."""
     return three_days.warehouse
 
 
@@ -110,8 +110,8 @@ def test_moves_are_unknown_on_a_first_day(warehouse: Warehouse) -> None:
 @WHOLE_DAYS
 @pytest.mark.nightly
 def test_moves_are_counted_against_the_newest_published_day(warehouse: Warehouse) -> None:
-    # 8 queues of c1 c2 c3 were 3, 3, 2; 6 queues of c0 c1 c2 are 2, 2, 2. Of the first six, c1 had 0 1 2 and c2 3 4 5; now
-    # c0 has 0 1, c1 has 2 3, c2 has 4 5. Two of each could have stayed, so two must move.
+    # c1, c2 and c3 owned 3, 3 and 2 of 8 queues; c0, c1 and c2 own 2 each of 6. Of these, c1 owned 0 1 2 and c2 3 4 5. Now
+    # c0 owns 0 1, c1 owns 2 3, and c2 owns 4 5. c1 and c2 could each have kept two queues, so two queues must move.
     assert churn(warehouse, THURSDAY, "front") == {
         "state": "compared",
         "baseline_ds": "2026-11-17",

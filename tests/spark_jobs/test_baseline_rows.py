@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 HOSTILE = "shop' %2F*{a}"
-"""A cluster that is also a folder, a partition value and a literal."""
+"""A cluster name that needs escaping as a folder, as a partition value and as a literal."""
 
 
 def _not_computed(table: Table) -> DataFrame:

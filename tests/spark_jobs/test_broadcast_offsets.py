@@ -1,4 +1,4 @@
-"""Broadcasting clients in every state that the sample lacks: the content of their offset files, and the effect of a restart."""
+"""Broadcasting clients in the states that the sample lacks: the content of their offset files, and the effect of a restart."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_files_have_the_prepared_state(group: str, rows: Mapping[str, list[dict[
     found = [
         (row["state"], row["start_outcome"], row["start_from"])
         for row in rows["broadcast_offset_file"]
-        # A client whose folder is of an old process is itself there without files.
+        # The client whose folder belongs to an old process has a row of its own, without files.
         if row["consumer_group"] == group and (group != "old_process" or "#" in row["client_id"])
     ]
 
@@ -99,7 +99,7 @@ def test_connections_with_one_client_id_do_not_prove_that_processes_share_a_file
     assert "offset_file_shared" not in kinds
 
 
-# State, restart reason, restart offset, skipped, repeated.
+# State, restart reason, restart offset, skipped messages, repeated messages.
 QUEUES = {
     "well": ("ok", "stored", 90, 0, 0),
     "went_back": ("regressed", "stored", 90, 0, 5),

@@ -1,4 +1,4 @@
-"""Which parameters explain the queues of a member, and when there is no explanation."""
+"""Parameters that explain the queues of a member, and cases without an explanation."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_queues_that_no_parameters_produce_are_not_explained(held: frozenset[Que
 
 
 def test_an_equally_good_explanation_by_an_outdated_list_prevents_a_statement() -> None:
-    """Without c1, c3 has the second half of its room; so it has by no room of its own."""
+    """By a list without c1, c3 owns the second half of its room. No rooms produce these queues by the full list."""
     held = share("MACHINE_ROOM", "c3", TWO_ROOMS, ["c2", "c3"], consumer_idcs={"hz"})
 
     assert of_rooms(held) is None
 
 
 def test_too_few_queues_give_no_explanation() -> None:
-    """Two of four queues: the numbers of virtual nodes that are tried give most of the six pairs."""
+    """Two of four queues have six pairs, and the tried numbers of virtual nodes produce most of them."""
     queues = [("a", queue_id) for queue_id in range(4)]
     members = ["c1", "c2"]
     expected = share("CONSISTENT_HASH", "c1", queues, members, virtual_node_count=10)

@@ -1,4 +1,4 @@
-"""Findings of one root cause become one root, with the others below it; nothing is explained without evidence."""
+"""Findings with one root cause form a tree below one root. No finding is explained without evidence."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def test_explanations_have_no_cycles_and_are_resolved_to_the_root() -> None:
         assert kind not in above, f"{kind} explains itself by {above}"
         return max((1 + steps(below, (*above, kind)) for below in explained[kind]), default=0)
 
-    # One more: the first finding with a cause of a group explains those of its other topics.
+    # One more step: the first finding of a group with a cause explains those of the group's other topics.
     assert max(map(steps, explained)) + 1 <= MOST_STEPS
 
 
 def test_a_finding_of_one_group_explains_none_of_another_group() -> None:
-    """A day is published without groups that the gate refuses: no root may go with one, and leave findings of others behind."""
+    """A day is published without its quarantined groups. So no finding of a group may be the root of another group's."""
     of_groups = {
         "mixed_strategies",
         "mixed_request_modes",
@@ -152,16 +152,16 @@ CASES: dict[str, tuple[Finding, ...]] = {
         finding("unexpected_owner", consumer_group="i", topic="t", likely_cause="member_lists_differ"),
     ),
 }
-"""The findings of a day, each of a cluster of its own: one plan places them all."""
+"""Case -> findings of one day. Each case is a separate cluster, and one Spark plan computes all roots."""
 
 Placed = dict[str, dict[tuple[str, ...], dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
 def placed(spark: SparkSession) -> Placed:
-    """Case -> kind and subject -> severity, and the kinds and subjects of the parent and the root.
+    """Return case -> kind and subject -> severity, and the kinds and subjects of the parent and the root.
 
-    Beside the day of the findings is one without the first of them, which explains nothing there.
+    The next day has the same findings without the first one, which therefore explains nothing on that day.
     """
     names = [column.name for column in FINDING.all_columns if column.name not in ID_COLUMNS] + [CAUSE_SOURCES]
     types = {column.name: column.type for column in FINDING.all_columns} | {CAUSE_SOURCES: CAUSE_SOURCES_TYPE}

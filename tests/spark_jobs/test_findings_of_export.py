@@ -1,4 +1,4 @@
-"""Which failures are findings, and which are answers."""
+"""Failures that are findings, and failures that are answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ BROKER = "org.apache.rocketmq.client.exception.MQBrokerException"
 
 
 def failed(spark: SparkSession, *lines: tuple[Any, ...]) -> dict[tuple[str | None, str | None], Row]:
-    """Broker and cause -> the finding. A line: broker, kind, state, error code, type and message, perhaps a name server."""
+    """Return broker and cause -> the finding.
+
+    A line has a broker, kind, state, error code, error type and message, and optionally a name server.
+    """
     rows = [DAY_OF_LINES + line + (None,) * (8 - len(line)) for line in lines]
     found = of_failed_sources(spark.createDataFrame(rows, COLUMNS)).collect()
     return {(row["broker_name"], row["likely_cause"]): row for row in found}
@@ -52,7 +55,7 @@ def test_a_failure_that_is_an_answer_is_no_finding(spark: SparkSession) -> None:
         ("offline", "consumer_connection", "error", 206, BROKER, "CODE: 206  DESC: not online"),
         ("new", "consume_stats", "error", 213, BROKER, "CODE: 213  DESC: no progress"),
         ("gone", "consumer_running_info", "error", 1, BROKER, "The consumer <g> <c> not online"),
-        # A finding of the group.
+        # This failure is a finding of the group.
         (None, "consumer_running_info", "error", None, TIMEOUT, "wait response timeout"),
     )
 

@@ -1,4 +1,4 @@
-"""A group without any answer is unknown, with a row and a finding, and is never missing."""
+"""A group without any answer is unknown: it has a row and a finding, and is never missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOBODY_ANSWERED = {"denied", "died", "half-died", "never-asked"}
 
 
 def write_exports(exports: Path) -> list[tuple[str, date]]:
-    """Write exports of an account that may not read one group, and of servers that died before they were asked about others."""
+    """Write an export of an account without access to one group, and of servers that died before queries about others."""
     export = ExportBuilder("unanswered-test")
     export.brokers("ns-1:9876", BROKERS)
     export.route("orders", {"a": 1, "b": 1})

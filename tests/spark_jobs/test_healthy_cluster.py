@@ -1,4 +1,4 @@
-"""A simulated healthy cluster: the ledger has no findings, and owners are those that clients report."""
+"""A simulated healthy cluster: the ledger has no findings, and its owners equal those that clients report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def layout() -> Layout:
 
 @pytest.fixture(scope="module")
 def warehouse(spark: SparkSession, layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """Return the cluster's published day; tests only read it."""
+    """Return the cluster's published day. Tests only read it."""
     folder = tmp_path_factory.mktemp("healthy")
     settings = folder / "settings.yaml"
     generate(layout, folder / "exports", DS, settings)

@@ -1,4 +1,4 @@
-"""Queries of large and of small days have other plans than those of medium days; the tables are the same."""
+"""Large and small days use different query plans from medium days, with the same tables as result."""
 
 from __future__ import annotations
 

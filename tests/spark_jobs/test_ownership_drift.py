@@ -38,7 +38,7 @@ def expected_and_day(
 
 @pytest.fixture(scope="module")
 def rows(expected_and_day: tuple[dict[str, Expected], Day]) -> dict[str, list[Row]]:
-    """Return the rows of the tables that are asked of."""
+    """Return the staged rows of the tables that the tests read."""
     stage = newest(expected_and_day[1])
     return {name: staged_rows(stage, name) for name in ("ownership_drift", "finding")}
 
@@ -170,7 +170,7 @@ def test_a_finding_has_its_evidence_in_columns(rows: dict[str, list[Row]]) -> No
 def test_processes_of_a_duplicate_client_id_are_reported_only_if_they_answered(
     rows: dict[str, list[Row]],
 ) -> None:
-    """Both have queues without an owner, which makes both critical."""
+    """Both groups have queues without an owner, so both findings are critical."""
     actual = {
         row["consumer_group"]: (row["severity"], row["process_count"])
         for row in rows["finding"]

@@ -1,4 +1,4 @@
-"""A group is offline only with proof: what brokers and proxies answered, and what its offsets show."""
+"""A group is offline only with proof: the answers of brokers and proxies, and its offsets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROXIES = ("10.0.0.8:8080", "10.0.0.9:8080")
 
 
 def states(stage: StagingArea) -> dict[str, tuple[str, str | None]]:
-    """Group -> its state and the reason, in which all tables agree."""
+    """Return group -> its state and the reason, which are equal in all tables."""
     states: dict[str, set[tuple[str, str | None]]] = {}
     for table in ("assignment_fairness", "ownership_drift"):
         for row in staged_rows(stage, table):
@@ -40,7 +40,7 @@ def states(stage: StagingArea) -> dict[str, tuple[str, str | None]]:
 
 
 def findings(stage: StagingArea) -> dict[str, dict[str, Row]]:
-    """Group -> kind -> finding."""
+    """Return group -> kind -> finding."""
     found: dict[str, dict[str, Row]] = {}
     for row in staged_rows(stage, "finding"):
         found.setdefault(row["consumer_group"] or "", {})[row["kind"]] = row
@@ -48,7 +48,7 @@ def findings(stage: StagingArea) -> dict[str, dict[str, Row]]:
 
 
 def write_without_proxies(exports: Path) -> list[tuple[str, date]]:
-    """Write two days; on the second each group is a case."""
+    """Write two days. Each group of the second day is a test case."""
     for ds in (DS, DAY_AFTER):
         _without_proxies(ds).seal(exports)
     return [("presence-test", DS), ("presence-test", DAY_AFTER)]
@@ -61,7 +61,7 @@ def _without_proxies(ds: date) -> ExportBuilder:
     export.route("orders", {"a": 1, "b": 1})
     groups = ["gone", "moved", "lost-yesterday", "in-flight", "leased-forever", "pop_v1", "pop-v2", "pop"]
     groups += ["new-topic", "unreported-topic", "unread-topic", "half-asked", "elsewhere"]
-    # A broker registers no member of a group that it has no configuration of.
+    # A broker registers no member of a group without a configuration on that broker.
     export.subscription_groups("a", *groups, "only-a")
     export.subscription_groups("b", *groups)
     for group in groups:
@@ -144,7 +144,7 @@ class TestWithoutProxies:
             "unreported-topic": ("offline", None),
             "unread-topic": ("offline", None),
             "leased-forever": ("offline", None),
-            # `%RETRY%pop_v1` is the retry topic of pop_v1 itself, and no trace of a group pop.
+            # `%RETRY%pop_v1` is the retry topic of pop_v1 itself, and not evidence of a group pop.
             "pop": ("offline", None),
             "moved": ("unknown", "offsets_moved"),
             "in-flight": ("unknown", "messages_in_flight"),

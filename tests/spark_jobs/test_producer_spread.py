@@ -1,4 +1,4 @@
-"""Where producers write: each topic is a separate case, with routes from one or more name servers."""
+"""Queues that producers write to: each topic is a separate case, with routes from one or more name servers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def route(queue_datas: Iterable[QueueData], without_master: Iterable[str] = (), 
 
 
 def plain(**queue_counts: int) -> Row:
-    """Return a route whose brokers have so many queues, to read and to write."""
+    """Return a route whose brokers have these numbers of queues, both for reading and for writing."""
     return route(QueueData(broker, 6, count, count) for broker, count in queue_counts.items())
 
 
@@ -112,7 +112,7 @@ CASES: dict[str, list[Row]] = {
     "static": [route(AB, topicQueueMappingByBroker=STATIC)],
     "static-and-ordered": [route(AB, topicQueueMappingByBroker=STATIC, orderTopicConf="a:1")],
     "no-broker": [route([])],
-    # What RocketMQ keeps for itself.
+    # RocketMQ's internal topics.
     "%RETRY%group": [plain(a=1)],
     "%DLQ%group": [plain(a=1)],
     "rmq_sys_REVIVE_LOG_shop": [plain(a=8)],
@@ -133,7 +133,7 @@ def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) 
 
 
 def spread_of(spark: SparkSession, routes: Mapping[str, list[Row]]) -> dict[str, dict[str, Row]]:
-    """Return the row of each topic and broker, from what each name server says of each topic."""
+    """Return topic -> broker -> row, computed from each name server's route of the topic."""
     route_rows = [
         fact.row
         for topic, payloads in routes.items()
@@ -279,7 +279,7 @@ def test_an_order_configuration_sends_producers_to_brokers_that_cannot_answer(
 
     assert set(column(rows, "publish_source").values()) == {"order_configuration"}
     assert column(rows, "share") == {"a": 0.5, "b": 0.25, "gone": 0.25}
-    # The permission in the route does not matter: only the broker itself could refuse.
+    # The permission in the route has no effect: only the broker itself could reject a message.
     assert column(rows, "reason") == {"a": None, "b": "no_master", "gone": "not_in_route"}
     assert column(rows, "is_only_writable_broker") == {"a": True, "b": False, "gone": False}
 
@@ -334,7 +334,7 @@ def test_system_topics_are_excluded(spread: dict[str, dict[str, Row]]) -> None:
 
 
 def test_the_shares_equal_one_round_robin_cycle_of_a_producer(spark: SparkSession) -> None:
-    """Routes drawn at random; every client version from 4.1.0 on goes round the list alike."""
+    """Compare random routes. All client versions from 4.1.0 on rotate over the list in the same way."""
     drawn = random.Random(20261116)  # noqa: S311 - seeded on purpose, and no secret
     routes = {}
     for number in range(60):
@@ -394,7 +394,7 @@ def test_the_sample_has_the_topics_of_its_applications(sample_warehouse: Warehou
     assert topics == [
         ("2026-11-16", of_applications),
         ("2026-11-17", of_applications),
-        # No name server has a route for it once broker-c is gone.
+        # After the loss of broker-c, no name server has a route for it.
         ("2026-11-18", [topic for topic in of_applications if topic != "sh-local-audit"]),
     ]
 
@@ -426,8 +426,8 @@ def test_write_permission_removed_on_one_name_server_shows_as_two_lists(
         "SELECT DISTINCT ds::VARCHAR, topic FROM producer_spread WHERE publish_list_count > 1 ORDER BY ALL",
     )
 
-    # Not coupon-grant and sh-local-audit, which broker-b does not have, and not the ordered topic: its producers do
-    # not look at permissions. That one differs a day later, when its configuration was shortened on one name server.
+    # Without coupon-grant and sh-local-audit, which are not on broker-b, and without the ordered topic: its producers do
+    # not check permissions. The ordered topic differs a day later, after one name server got a shorter configuration.
     assert differing == [
         *(
             ("2026-11-17", topic)

@@ -1,4 +1,4 @@
-"""Queues without owner because members pop them: their possible and observed readers, and the findings of the group."""
+"""Queues without an owner because members pop them: their possible and observed readers, and the group's findings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def rows(day: Day) -> dict[str, list[Row]]:
 
 
 def queues(rows: dict[str, list[Row]], table: str, group: str, topic: str | None = None) -> dict[str, Row]:
-    """Return the rows of a group and topic (None: that of its name) by queue."""
+    """Return queue -> row of a group and topic. The default topic has the name of the group."""
     return {
         f"{row['broker_name']}/{row['queue_id']}": row
         for row in rows[table]

@@ -1,4 +1,4 @@
-"""Differences between the routes of name servers, or between a route and the broker: a topic and brokers for each case."""
+"""Differences between the routes of name servers, or between a route and a broker. Each case has its own topic and brokers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FIRST, SECOND = NAMESERVERS
 NOT_REACHED = "connect to 10.0.0.1:9876 failed"
 
 LOST_TOPICS = tuple(f"of-lost-{number:02}" for number in range(34))
-"""Topics of a broker that died, and that one of the name servers still lists."""
+"""Topics of a dead broker that one of the name servers still lists."""
 
 Row = dict[str, Any]
 
 
 def divergent_export() -> ExportBuilder:
-    """Return an export whose topics are each on brokers of their own, so that a divergence of one shows in no other."""
+    """Return an export in which each topic has separate brokers, so that its divergence affects no other topic."""
     export = ExportBuilder(CLUSTER)
     export.no_members("agree-1", "nobody")
     configured = {
@@ -121,7 +121,7 @@ def rows(day: Day) -> dict[tuple[str, str, str], Row]:
 
 @pytest.fixture(scope="module")
 def findings(day: Day) -> dict[tuple[str, str], Row]:
-    """Kind and subject -> the finding, of those on routes."""
+    """Return kind and subject -> finding, for findings about routes."""
     return {
         (row["kind"], row["topic"] or row["broker_name"]): row
         for row in staged_rows(newest(day), "finding")
@@ -276,7 +276,7 @@ def test_a_finding_on_a_route_has_its_evidence_in_columns(findings: dict[tuple[s
 def test_a_slave_acting_as_master_is_reported_with_the_broker_without_master(
     findings: dict[tuple[str, str], Row],
 ) -> None:
-    """Its route is not writable although its configuration is: this difference has no separate finding."""
+    """The route is not writable, but the configuration is. This difference has no separate finding."""
     acting = findings["broker_without_master", "acting-1"]
 
     assert (acting["topic_count"], acting["seen_values"]) == (1, ["id 1 at 10.0.0.8:10911"])

@@ -1,4 +1,4 @@
-"""The bundled sample of a real cluster: the ledger equals what was observed."""
+"""The bundled sample of a real cluster: the ledger equals the observed state."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NO_NEWS = {
     "outdated_days",
     "quarantined_groups",
 }
-"""Questions about bad news that the sample does not have."""
+"""Questions about problems that do not occur in the sample."""
 
 Owners = dict[tuple[str, ...], set[str]]
 
 
 def observed(ds: str) -> Owners:
-    """Group, topic, broker, queue -> the clients whose own process table had the queue."""
+    """Return group, topic, broker, queue -> the clients whose own process tables contained the queue."""
     owners: Owners = defaultdict(set)
     with (ROOT / "tests" / "data" / "observed_owners" / f"{ds}.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -107,7 +107,7 @@ OWNED_AS_THEY_SHOULD_BE = (
     "risk-engine",
     "user-profile",
 )
-"""The groups that are set up well; of `risk-engine` all topics but the one that loses its route."""
+"""Groups with a correct setup. `risk-engine` also has one topic that loses its route, which is excluded."""
 
 TWINS = {
     ("payment-notify", "match", None): 2,
@@ -151,7 +151,7 @@ PLANTED: dict[str, dict[str, dict[tuple[str, str, str | None], int]]] = {
         }
     },
 }
-"""Group -> day -> topic, state and cause -> queues. What is wrong on purpose: samples/README.md."""
+"""Group -> day -> topic, state and cause -> number of queues. samples/README.md lists the intended defects."""
 
 
 def drift(warehouse: Warehouse, group: str, ds: str) -> dict[tuple[str, str, str | None], int]:
@@ -295,11 +295,11 @@ PROBLEMS = {
         ("warning", "load_imbalanced", "user-profile"): 1,
         ("warning", "offset_file_recovered", "config-listeners"): 0,
         ("warning", "order_conf_differs", "order-state-fifo"): 0,
-        # The topic that is on this broker alone, and the queues of it that clients keep.
+        # The topic that exists only on this broker, and its queues that clients still hold.
         ("warning", "source_failed", "sh@broker-c"): 2,
     },
 }
-"""Day -> severity, kind and subject of the root -> the findings that follow from it."""
+"""Day -> severity, kind and subject of the root -> number of findings below it."""
 
 
 @pytest.mark.parametrize("ds", DAYS)
@@ -463,15 +463,15 @@ def test_the_summary_has_a_line_for_each_day(
 
 
 SEVERAL_PROCESSES = {("member-sync", "10.1.0.101@member"), ("feature-flags", "10.1.1.30@DEFAULT")}
-"""The client ids of the sample behind which two processes answered, each for itself."""
+"""Client ids of the sample for which two processes answered, each for itself."""
 BROADCASTING = {"config-listeners", "feature-flags", "inventory-cache"}
 QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
 OF_DAY = {"observed_owners": 0, "did_own": 0, "observed_owners_now": 0, "observed_owners_before": 1}
-"""Columns that say who owned a queue -> of how many days before."""
+"""Columns with the owners of a queue -> their age in days."""
 
 
 def answer_of_day(warehouse: Warehouse, path: Path, ds: str) -> list[dict[str, object]]:
-    """Return what a question would have answered when this day was the newest."""
+    """Return the result rows of a question as if this day were the newest."""
     day = date.fromisoformat(ds)
     text = path.read_text(encoding="utf-8")
     for schema, of in (("latest", day), ("previous", day - timedelta(days=1))):
@@ -541,7 +541,7 @@ def test_changed_queues_equal_the_difference_of_observations(sample_warehouse: W
 
     answered = {key_of(row) for row in answer_of_day(sample_warehouse, question("owner_changes"), ds)}
 
-    # A queue that nobody holds on one of the days may have come or gone with its route.
+    # A queue without a holder on one of the days may have appeared or disappeared with its route.
     assert {key for key in answered if now.get(key) or before.get(key)} == moved
 
 

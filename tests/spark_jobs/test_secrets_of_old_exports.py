@@ -1,4 +1,4 @@
-"""No secret of an export that was sealed before redaction existed reaches a table."""
+"""No table contains a secret of an export that was sealed before redaction existed."""
 
 from __future__ import annotations
 

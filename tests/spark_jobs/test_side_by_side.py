@@ -1,4 +1,4 @@
-"""Days that are computed in parallel do not affect each other, and no day is published with a baseline that readers do not see."""
+"""Days computed in parallel do not affect each other, and no day is published with an unpublished baseline."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from tests.support.computed_days import Row
 
 OTHER = 'it\'s -- "other" + ü#? %2F*\\'
-"""A second cluster, with a name that is nothing but a name in a path, a pattern or a statement."""
+"""A second cluster, whose name must be escaped in a path, a pattern or a statement."""
 
 
 @pytest.fixture(scope="module")
 def days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ThreeDays:
-    """Return three days of which the last is damaged, and the days of another cluster."""
+    """Return three days, with a damaged export of the last one, and the days of another cluster."""
     computed = ThreeDays.below(tmp_path_factory.mktemp("side-by-side"), spark)
     sealed(computed.exports, cluster=OTHER)
     with (computed.exports / CLUSTER / str(THURSDAY) / "nameserver_routes.jsonl").open("ab") as file:
@@ -46,7 +46,7 @@ def days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Three
 
 
 def rows_of(days: ThreeDays, cluster: str, ds: date) -> dict[str, list[Row]]:
-    """Return all staged rows of a day without its cluster, in any one order."""
+    """Return all staged rows of a day without the name of the cluster, in a stable order."""
     stage = newest_stage(days.warehouse, cluster, ds)
     assert {row["cluster"] for row in staged_rows(stage, "export_record")} == {cluster}
     return {
@@ -74,7 +74,7 @@ def test_a_day_is_the_same_in_parallel_and_is_recomputed_if_its_baseline_is_not_
 
         assert rows_of(days, OTHER, MONDAY) == rows_of(days, CLUSTER, MONDAY)
 
-        # Monday is staged, and not published.
+        # Monday is staged but not published.
         builder.build((CLUSTER, TUESDAY), settings)
         assert alone == [TUESDAY]
         assert read_build(newest_stage(days.warehouse, CLUSTER, TUESDAY)).baseline_ds is None
@@ -86,7 +86,7 @@ def test_a_day_is_the_same_in_parallel_and_is_recomputed_if_its_baseline_is_not_
 
 
 class Staged(NamedTuple):
-    """A day that needs no Spark."""
+    """A stub of a day that needs no Spark."""
 
     settings_sha256: str
 
@@ -137,7 +137,7 @@ def test_days_with_different_settings_are_not_computed_together(
     monkeypatch.setattr(side_by_side, "build_days", without_memory)
     with closing(SideBySide(spark, days.exports, days.warehouse)) as builder:
         builder.build((CLUSTER, MONDAY), {CLUSTER: ClusterSettings()}, [(CLUSTER, TUESDAY)])
-        monkeypatch.delattr(side_by_side, "build_days")  # Nobody may ask for it.
+        monkeypatch.delattr(side_by_side, "build_days")  # It must not be used any more.
         other = ClusterSettings(gate=GateSettings(quarantine_groups=True))
         builder.build((CLUSTER, TUESDAY), {CLUSTER: other})
 
@@ -147,7 +147,7 @@ def test_days_with_different_settings_are_not_computed_together(
 CONFIGURED = ClusterSettings.model_validate(
     {"groups": {"changing": {"strategy": "CONSISTENT_HASH", "virtual_node_count": 3}}}
 )
-"""The parameters of a strategy that a group's members report: without them its owners are not known."""
+"""Settings with the parameters of a group's reported strategy, without which the owners are unknown."""
 
 
 @pytest.mark.e2e
@@ -167,7 +167,7 @@ def test_landed_clusters_are_staged_in_one_application_each_with_its_own_setting
         assert landed_beside(days.exports, beside, settings, day, lambda _: True) == [other]
         assert staged_result(days.exports, beside, CONFIGURED, other) is None
         builder.build(day, settings, [other])
-        # Another application need not take it on.
+        # Another application does not need to stage it.
         assert landed_beside(days.exports, beside, settings, day, lambda _: True) == []
         assert list(builder.finish_waiting()) == [other]
 

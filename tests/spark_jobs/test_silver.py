@@ -1,4 +1,4 @@
-"""Unreadable records are kept with their text, and no row is made of a partly read record."""
+"""Unreadable records are stored with their text, and a partly parsed record produces no row."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_broken_record_gives_no_rows(stage: StagingArea) -> None:
 
 
 def test_broken_records_are_a_finding_for_each_subject(stage: StagingArea) -> None:
-    """Two kinds of record of one broker are one finding: a subject stands in it once."""
+    """Two kinds of records of one broker produce one finding, which lists each subject once."""
     found = {
         (row["broker_name"], row["consumer_group"], row["topic"], row["client_id"]): row["evidence"]
         for row in staged_rows(stage, "finding")
@@ -193,7 +193,7 @@ def test_contradictory_answers_of_one_instant_are_ignored_and_named(stage: Stagi
 
 
 def test_ignored_lines_are_named_in_a_finding(stage: StagingArea) -> None:
-    """Repeats are worth knowing; answers that changed between two captures are a warning."""
+    """Repeated lines are informational. Answers that changed between two captures are a warning."""
     found = {
         (row["broker_name"], row["consumer_group"], row["topic"], row["client_id"]): row
         for row in staged_rows(stage, "finding")
@@ -228,7 +228,7 @@ def test_odd_values_are_read_as_rocketmq_reads_them(stage: StagingArea) -> None:
     assert [routes["two-entries"][name] for name in counts] == [2, 2, 2, 4]
     assert [routes["negative-counts"][name] for name in counts] == [1, -2, 0, 0]
     drift = staged_rows(stage, "ownership_drift")
-    # The case of a name counts.
+    # Names are case-sensitive.
     assert {
         (row["consumer_group"], client)
         for row in drift
@@ -240,7 +240,7 @@ def test_odd_values_are_read_as_rocketmq_reads_them(stage: StagingArea) -> None:
         for row in drift
         if row["consumer_group"] == "g-listed-twice" and row["observed_client_ids"]
     ] == ["unknown"]
-    # A queue that no route has is not the group's to divide.
+    # The group does not assign a queue that is in no route.
     assert {
         (row["topic"], row["broker_name"], row["queue_id"]): (row["state"], row["unknown_reason"])
         for row in drift
@@ -316,18 +316,18 @@ def test_every_line_of_the_export_is_accounted_for(staged_odd_day: Day, stage: S
 def test_an_export_is_read_once_and_never_held_in_memory_whatever_its_size(
     spark: SparkSession, staged_odd_day: Day, stage: StagingArea, tmp_path: Path
 ) -> None:
-    """Held whole it filled the heap, and every table went through all of it."""
+    """A cached export filled the heap, and each table scanned all of it."""
     landed = export_directory(staged_odd_day.exports, staged_odd_day.cluster, staged_odd_day.ds)
     read = shutil.copytree(landed, tmp_path / "export")
     parts = StagingArea(str(tmp_path), "parts")
     day = DayExport(read, load_manifest(read))
-    # Delta keeps the states of the tables that this session has read.
+    # Delta caches the states of the tables that this session has read.
     held = set(spark.sparkContext._jsc.getPersistentRDDs())
 
     silver = read_silver(spark, [day], {day.key: parts})
     shutil.rmtree(read)
     for part in Path(parts.work("parsed_line")).rglob("*.parquet"):
-        # The records are asked which lines count where a broker was asked at two addresses.
+        # The records determine which lines count if a broker was queried at two addresses.
         if part.parent.name not in {"table_name=topic_route", "table_name=export_record"}:
             part.write_bytes(b"not what a table of routes reads")
 
@@ -354,7 +354,7 @@ def test_lines_have_the_same_numbers_when_files_are_read_in_many_parts(
         for name, value in before.items():
             spark.conf.set(name, value)
 
-    # Each task that reads lines writes their records to a file of its own.
+    # Each task that reads lines writes their records to a separate file.
     written = Path(parts.work("parsed_line")) / "table_name=export_record"
     assert len(list(written.glob("*.parquet"))) > len(list(directory.glob("*.jsonl")))
 

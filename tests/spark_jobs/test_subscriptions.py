@@ -1,4 +1,4 @@
-"""The view of a client if sources differ, and unknown values if sources fail."""
+"""A client's state if sources differ, and unknown values if sources fail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def stage(staged_odd_day: Day) -> StagingArea:
 
 @pytest.fixture(scope="module")
 def subscription_of(stage: StagingArea) -> dict[tuple[str, str], Row]:
-    """Group and topic -> the row that the strategies are given."""
+    """Return group and topic -> the input row of the strategies."""
     rows = pads.dataset(stage.work("subscription"), format="parquet").to_table().to_pylist()
     return {(row["consumer_group"], row["topic"]): row for row in rows}
 
@@ -37,7 +37,7 @@ def queues(row: Row) -> dict[str, int]:
 
 
 def owners(stage: StagingArea, group: str, *, is_effective: bool = True) -> dict[tuple[str, int], Any]:
-    """Queue -> the owner, or the reason why there is none."""
+    """Return queue -> its owner, or the reason why it has none."""
     return {
         (row["broker_name"], row["queue_id"]): row["client_id"] or row["reason"]
         for row in staged_rows(stage, "queue_assignment")
@@ -95,7 +95,7 @@ def test_clients_keep_the_queues_of_a_topic_that_is_known_to_have_none_to_read(
 def test_a_topic_without_a_route_has_no_fairness_numbers_and_no_owner_of_a_dropped_queue(
     stage: StagingArea,
 ) -> None:
-    """One of the two holders is not in the elected member list, so a number per member would be wrong."""
+    """One of the two holders is not in the elected member list, so numbers per member would be wrong."""
     [row] = fairness(stage, "g-lost-route")
 
     assert owners(stage, "g-lost-route") == {("c", 0): "c1", ("c", 2): "c2"}
@@ -193,7 +193,7 @@ def test_a_group_is_offline_if_every_broker_reports_it(
 
 
 def test_members_are_in_java_string_order(subscription_of: dict[tuple[str, str], Row]) -> None:
-    """By UTF-16 units: an emoji, which is a surrogate pair, comes before U+FFFF, and 10 before 2."""
+    """In UTF-16 order an emoji, which is a surrogate pair, precedes U+FFFF, and 10 precedes 2."""
     assert subscription_of["g-order", "orders"]["member_ids"] == ["c10", "c2", "c\U0001f600", "c\uffff"]
 
 
@@ -234,7 +234,7 @@ def test_a_member_that_does_not_subscribe_leaves_its_share_unread(stage: Staging
 
 
 def test_the_gate_passes_such_a_day_with_a_warning(staged_odd_day: Day) -> None:
-    """All of it is true of the cluster, and none of it is wrong in the ledger."""
+    """The cluster has these defects, but the ledger describes them correctly."""
     verdict = steps.gate(staged_odd_day)
 
     assert verdict.reasons == []
