@@ -25,7 +25,7 @@ STRANGER = "queue_assignment.owner_is_member"
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """Return a warehouse where a day is two tables: all are published alike, and each takes its time."""
+    """Return a warehouse with only two tables per day: all tables are published in the same way, and each takes time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", (QUEUE_ASSIGNMENT, GATE_RESULT))
     return Warehouse.at(str(tmp_path / "warehouse"))
 
@@ -42,7 +42,7 @@ def refused_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 @pytest.fixture
 def refused(refused_once: Warehouse, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """Return the refused computation in a warehouse of the test's own; another judgement would find the same."""
+    """Return a copy of the warehouse with the refused computation. The gate would refuse it again."""
     shutil.copytree(refused_once.root, warehouse.root)
     let_gate_find(monkeypatch, {TWO_OWNERS: 2.0})
     return warehouse

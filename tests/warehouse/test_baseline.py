@@ -1,4 +1,4 @@
-"""The gate compares a staged day with the rows that its build read, whatever is published meanwhile."""
+"""The gate compares a staged day with the rows that its build read, regardless of later publications."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    """Monday is published, and Tuesday staged by a build that read Monday's rows."""
+    """Return a warehouse with a published Monday, and Tuesday staged by a build that read Monday's rows."""
     warehouse = Warehouse.at(str(tmp_path / "warehouse"))
     stage_day(warehouse, MONDAY, queue_assignment=owners("c1"))
     publish(warehouse, "shop", MONDAY)

@@ -1,4 +1,4 @@
-"""Damaged files of a stage or of published tables: one sentence names the file, and nothing is partly written."""
+"""Damaged files of a staging area or of published tables: one sentence names the file, and nothing is partly written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLUSTER = "shop"
 
 @pytest.fixture(scope="module")
 def undamaged(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """Monday is published twice, Tuesday is staged and judged."""
+    """Return a warehouse with Monday published twice, and Tuesday staged and evaluated."""
     warehouse = Warehouse.at(str(tmp_path_factory.mktemp("undamaged") / "warehouse"))
     for run_id, host in (("run-1", "10.0.0"), ("run-2", "10.0.1")):
         clients = [f"{host}.{number}@order" for number in range(100)]
@@ -35,7 +35,7 @@ def undamaged(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 @pytest.fixture
 def warehouse(undamaged: Warehouse, tmp_path: Path) -> Warehouse:
-    """Return a copy to be damaged."""
+    """Return a copy of the warehouse for a test to damage."""
     return Warehouse.at(str(shutil.copytree(undamaged.root, tmp_path / "warehouse")))
 
 

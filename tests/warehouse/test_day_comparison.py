@@ -73,7 +73,7 @@ def monday_published(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 def judged(
     warehouse: Warehouse, ds: date = TUESDAY, settings: Row | None = None, **rows: list[Row]
 ) -> Verdict:
-    """Return the gate's verdict on a day that is staged with these rows, and is otherwise in order."""
+    """Return the gate's verdict on a staged day with these rows, which is otherwise valid."""
     stage_day(warehouse, ds, **USUAL | rows)
     stage = newest_stage(warehouse, "shop", ds)
     comparison = compare(

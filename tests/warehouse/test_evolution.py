@@ -1,4 +1,4 @@
-"""A warehouse outlives releases: tables that older code published are read, and today's code adds its days to them."""
+"""A warehouse is used across releases: current code reads the tables that older code published, and adds days to them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CLUSTER = "shop-test"
 WEDNESDAY = date(2026, 11, 18)
 
 FORMER_COLUMNS = {"assignment_fairness": {"multi_owned_queue_count"}, "finding": {"queue_id"}}
-"""Table -> columns of the older release that this one does not have."""
+"""Table -> columns of the older release that no longer exist."""
 
 OLDER_ROWS = """SELECT ds, severity, kind, consumer_group, evidence FROM finding WHERE ds < '2026-11-18' ORDER BY ALL"""
 OLDER_OWNERS = "FROM queue_assignment WHERE ds < '2026-11-18' ORDER BY ALL"
@@ -107,7 +107,7 @@ class TestOlderRelease:
             delta = DeltaTable(older_warehouse.published(table))
             comments = {field.name: field.metadata.get(COMMENT_KEY) for field in delta.schema().fields}
             assert comments.items() >= {column.name: column.comment for column in table.all_columns}.items()
-            # What an older release named otherwise stays in its files, and no reader of this one sees it.
+            # Columns that the older release named differently stay in its files, and current readers do not see them.
             former = comments.keys() - {column.name for column in table.all_columns}
             assert former == FORMER_COLUMNS.get(table.name, set())
             assert delta.metadata().description == f"One row per {table.grain}."
@@ -147,7 +147,7 @@ def changing(tmp_path: Path) -> Warehouse:
 def publish_as(
     monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, ds: date, table: Table, **row: object
 ) -> None:
-    """Publish a day as a release does that defines a table so; the table has one row."""
+    """Publish a day as a release with this definition of the table would. The table has one row."""
     with monkeypatch.context() as release:
         release.setattr(
             commits,

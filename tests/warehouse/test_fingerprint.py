@@ -1,4 +1,4 @@
-"""Equal content gives equal fingerprints regardless of its history; different rows give different ones."""
+"""Equal content has equal fingerprints regardless of its history, and different rows have different fingerprints."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_rows_without_a_publication_are_reported(
     publish_owners(warehouse, TUESDAY, "c9")
     place = warehouse.published(QUEUE_ASSIGNMENT)
     files = {file.day.ds: Path(place, file.path) for file in data_files(DeltaTable(place))}
-    files[MONDAY].unlink()  # Its staged file is the same one.
+    files[MONDAY].unlink()  # The staged file is a hard link to the same file.
     files[MONDAY].write_bytes(files[TUESDAY].read_bytes())
 
     assert ledger("fingerprint", "--cluster=shop", f"--warehouse={warehouse.root}") == 2

@@ -1,4 +1,4 @@
-"""`ledger gate show` prints the latest gate result for a day and what to do."""
+"""`ledger gate show` prints the latest gate result for a day and the next step."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 
 def judged(warehouse: Warehouse, verdict: str, *rows: Row) -> None:
-    """Tuesday is staged, and the gate has said this of it."""
+    """Stage Tuesday, and write this gate verdict for it."""
     stage_day(warehouse, TUESDAY, verdict=None)
     stage = newest_stage(warehouse, "shop", TUESDAY)
     write_verdict(warehouse, "shop", TUESDAY, stage, verdict, [result(), *rows])
 
 
 def forget_stage(warehouse: Warehouse) -> None:
-    """Remove a stage, as maintenance does in the end."""
+    """Remove the staging areas of Tuesday, as maintenance does after their retention period."""
     shutil.rmtree(warehouse.attempts("shop", TUESDAY))
 
 

@@ -1,4 +1,4 @@
-"""Views over published days: since when a client owns a queue, and which days are out of date."""
+"""Views over published days: the first day of a client's ownership of a queue, and outdated days."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STALE = "SELECT ds::VARCHAR, reasons FROM outdated_day ORDER BY ds"
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """Return a warehouse where a day is four tables: all are published alike, and each takes its time."""
+    """Return a warehouse with only four tables per day: all tables are published in the same way, and each takes time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", (*COMPARED, OWNERSHIP_DRIFT, GATE_RESULT))
     return Warehouse.at(str(tmp_path / "warehouse"))
 
@@ -45,7 +45,7 @@ def publish_day(
     manifest: str = "m",
     state: str | None = None,
 ) -> None:
-    """Publish a day on which the client was seen to own the one queue, as the build would record it."""
+    """Publish a day with the client as the observed owner of the only queue, as the build would record it."""
     ds = november(day)
     earlier = newest_earlier_day(warehouse, "shop", ds, COMPARED)
     build: dict[str, Any] = {"manifest_sha256": manifest, "compared_exports": exports}
@@ -117,7 +117,7 @@ def test_a_day_on_which_the_owner_was_not_observed_is_a_gap_of_that_queue(wareho
 
 
 def test_stretches_follow_observed_owners_and_not_expected_ones(warehouse: Warehouse) -> None:
-    """The strategy gives the queue to c2 from the second day on; c1 keeps it."""
+    """The strategy assigns the queue to c2 from the second day on, but c1 still holds it."""
     for day, chosen in ((16, "c1"), (17, "c2")):
         stage_day(
             warehouse,
@@ -149,7 +149,7 @@ def test_expected_ownership_restarts_after_a_day_without_the_queue(warehouse: Wa
         for _, _, _, _, queue_id, ds, _, _, _, since, *_ in asked(warehouse, text)
         if queue_id == 0
     }
-    # The 20th is not published: a run is one of published days.
+    # The 20th is not published. It does not interrupt a run, which counts published days only.
     assert since == {16: 16, 18: 18, 19: 18, 21: 18}
 
 

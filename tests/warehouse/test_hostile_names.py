@@ -1,7 +1,7 @@
 """Names of a cluster are treated as text everywhere, from the export to every output.
 
-What single parts do with such names is tested beside them (the reader of RocketMQ's JSON, publication, Data Docs,
-`ledger sql`); RocketMQ's own part is in `tests/e2e/test_real_clusters.py`.
+Single parts have their own tests with such names (the reader of RocketMQ's JSON, publication, Data Docs,
+`ledger sql`). RocketMQ's part is in `tests/e2e/test_real_clusters.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BROKER: Final = "broker-'a' OR 1=1"
 
 @pytest.fixture(scope="module")
 def day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Day:
-    """Return a published day of which every name is hostile; the second group's queues are not owned by anybody."""
+    """Return a published day in which every name is hostile. The queues of the second group have no owner."""
     folder = tmp_path_factory.mktemp("hostile") / "ledger"
     export = ExportBuilder(CLUSTER)
     for topic in TOPICS:
@@ -113,7 +113,7 @@ def test_a_terminal_shows_names_without_control_characters(
     text = _told(day, capsys, *words)
 
     assert text
-    # Control characters, those that turn the direction of writing, and line ends that are none of ours.
+    # Control characters, characters that change the text direction, and line separators other than the newline.
     acting = {"Cc", "Cf", "Zl", "Zp"}
     assert not {character for character in text if unicodedata.category(character) in acting} - {"\n"}
     assert not [line for line in text.splitlines() if line.startswith("2026-11-16 INFO")]

@@ -1,4 +1,4 @@
-"""A computation has the same run id as long as its export, settings and code are the same."""
+"""A computation has the same run id if its export, settings and code are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Published tables are ordinary Delta tables: Spark, delta-rs and duckdb read the same rows at the versions that `publication` names."""
+"""Published tables are ordinary Delta tables.
+
+Spark, delta-rs and duckdb read the same rows at the versions in `publication`.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ TABLES = {table.qualified_name: table for table in ALL_TABLES}
 
 @pytest.fixture(scope="module")
 def published(sample_warehouse: Warehouse) -> Publications:
-    """Day -> the tables of its publication: name, version, row count and content hash."""
+    """Return day -> the tables of its publication, with name, version, row count and content hash."""
     rows = asked(sample_warehouse, "SELECT cluster, ds, tables FROM publication")
     return {DayRows(cluster, ds): tables for cluster, ds, tables in rows}
 
@@ -44,7 +47,7 @@ def by_delta_rs(place: str, version: int, _table: Table, _day: DayRows) -> pads.
 
 
 def by_duckdb(place: str, version: int, table: Table, day: DayRows) -> pads.Dataset:
-    """Read the Parquet files of the day, as the Delta log lists them."""
+    """Read the Parquet files of the day that the Delta log lists."""
     delta = DeltaTable(place, version=version)
     files = delta.file_uris(file_pruning_predicate=day.predicate)
     schema = arrow_schema(table)
@@ -71,7 +74,7 @@ def test_every_reader_finds_what_was_published(
 def test_spark_finds_what_was_published(
     sample_warehouse: Warehouse, published: Publications, spark: SparkSession
 ) -> None:
-    """Read only the newest version, which has the rows of each earlier one: each read takes Spark a second."""
+    """Read only the newest version, which contains the rows of earlier ones, because each read takes Spark a second."""
     newest: dict[str, int] = {}
     for of_table in chain.from_iterable(published.values()):
         name, version = of_table["table_name"], of_table["delta_version"]

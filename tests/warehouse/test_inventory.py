@@ -1,4 +1,4 @@
-"""The evaluated files are the published files: a stage whose files change in between is refused in one sentence."""
+"""The evaluated files are the published files: a staging area that changes in between is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_stage_that_changed_after_its_build_is_not_evaluated(
 
 
 def test_the_evaluated_files_count_and_not_a_later_record_of_them(warehouse: Warehouse) -> None:
-    """Changing a file and the build's record of it does not change the verdict."""
+    """The verdict covers the evaluated files, even if both a file and the build's record of it change."""
     stage = newest_stage(warehouse, "shop", TUESDAY)
     recorded = json.loads(Path(stage.inventory).read_text(encoding="utf-8"))
     rename_client(stage)

@@ -32,7 +32,7 @@ def progress(topic: str, queue_id: int, waiting: int | None) -> Row:
 
 
 def held(assignment: list[Row]) -> list[Row]:
-    """Return rows of `ownership_drift`: each client has what the strategy in effect gives it; who owns the rest is unknown."""
+    """Return rows of `ownership_drift`: clients hold the queues of the effective strategy, and other owners are unknown."""
     return [
         {
             "consumer_group": "g",
@@ -62,7 +62,7 @@ MEMBERS = [
     for client_id in ("c1", "c2", "idle", "dead")
     for broker in ("b", "b2")
 ]
-"""The brokers list a connection of a client that is gone, and one of them says so when it is asked."""
+"""Connections in the brokers' lists. One client is gone: queried, a broker reports it as offline."""
 ASKED = [
     {"consumer_group": "g", "client_id": client_id, "state": "offline" if client_id == "dead" else "online"}
     for client_id in ("c1", "c2", "idle", "dead")
@@ -127,7 +127,7 @@ def test_the_load_of_a_client_covers_all_topics_and_that_of_an_idle_client_is_ze
 
 
 def test_a_load_has_held_and_expected_queues(publisher: Publisher) -> None:
-    """c1 keeps a queue that the strategy gives to c2."""
+    """c1 still holds a queue that the strategy assigns to c2."""
     observed = held(EFFECTIVE)
     observed[2]["observed_client_ids"] = ["c1"]
     warehouse = publish(publisher, EFFECTIVE, observed=observed)

@@ -1,4 +1,4 @@
-"""Maintenance removes unreferenced files, and nothing that a reader, a rollback or a computation needs."""
+"""Maintenance removes unreferenced files, and no file that a reader, a rollback or a computation needs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FEW_TABLES = (BROKER, QUEUE_ASSIGNMENT, BROADCAST_OFFSET, GATE_RESULT)
 
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """Monday was published twice, Tuesday once; a day is four tables."""
+    """Return a warehouse with Monday published twice and Tuesday once, and four tables per day."""
     made = Warehouse.at(str(tmp_path_factory.mktemp("made") / "warehouse"))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
@@ -70,7 +70,7 @@ def files(root: str) -> set[str]:
 
 
 def times(warehouse: Warehouse) -> dict[str, int]:
-    """Return when each file was written, without the writers' lock."""
+    """Return path -> modification time of all files except the writers' lock."""
     return {
         path: Path(path).stat().st_mtime_ns
         for path in files(warehouse.root)
@@ -134,7 +134,7 @@ def test_a_day_in_many_files_becomes_one_and_readers_see_the_same(warehouse: War
     for _ in range(9):
         write_deltalake(place, rows, mode="append")
     newest = {QUEUE_ASSIGNMENT.qualified_name: int(DeltaTable(place).version())}
-    let_publications_name(commits.PublishedTables(warehouse), newest)  # As a publisher of a large day does.
+    let_publications_name(commits.PublishedTables(warehouse), newest)  # A publisher of a large day does this.
     before = asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL")
 
     output = maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True)

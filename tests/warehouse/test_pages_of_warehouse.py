@@ -1,4 +1,4 @@
-"""Day pages: replaced as a whole, and read only by names that stay inside their folder."""
+"""Day pages are replaced as a whole, and readable only by names inside their folder."""
 
 from __future__ import annotations
 

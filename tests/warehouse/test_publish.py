@@ -47,13 +47,13 @@ def whole_warehouse(tmp_path: Path) -> Warehouse:
 
 @pytest.fixture
 def warehouse(whole_warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """Return a warehouse where a day is four tables: all are published alike, and each takes its time."""
+    """Return a warehouse with only four tables per day: all tables are published in the same way, and each takes time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     return whole_warehouse
 
 
 def published_days(warehouse: Warehouse) -> list[tuple[str, str, int]]:
-    """Cluster, day and number of assignments that a reader sees."""
+    """Return the cluster, day and number of assignments of each publication that a reader sees."""
     return asked(
         warehouse,
         "SELECT p.cluster, p.ds::VARCHAR, count(a.queue_id) FROM publication p "
@@ -246,13 +246,13 @@ def test_only_a_complete_stage_that_the_gate_accepted_is_published(
 
 
 class _KilledError(Exception):
-    """Stands for the end of the publishing process."""
+    """Simulates the end of the publishing process."""
 
 
 def publish_and_die(
     monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, ds: date, writes_before: int
 ) -> None:
-    """Publish a day with a process that ends before its nth write."""
+    """Publish a day with a process that dies after this number of writes."""
     replace = commits.replace_day
     writes = iter(range(1000))
 
@@ -307,7 +307,7 @@ def test_a_killed_first_publication_is_never_visible(
     assert asked(warehouse, ASSIGNMENTS) == [("2026-11-17", 0, "c3")]
 
 
-# A table a write: only those that changed are written, so the first is queue_assignment and the second gate_result.
+# Each write is one table. Only changed tables are written: first queue_assignment, then gate_result.
 @pytest.mark.parametrize("writes_before", [1, 2])
 def test_readers_see_the_complete_old_day_after_a_publisher_was_killed(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, writes_before: int

@@ -1,4 +1,4 @@
-"""Faults injected into a staged day are refused and named by the gate, and published rows do not change."""
+"""The gate refuses a staged day with injected faults and names them. Published rows do not change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STRANGER = "10.9.9.9@stranger"
 
 @pytest.fixture(scope="module")
 def published_once(sample_warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Day:
-    """Return the first day of the sample, published in a warehouse of this module's own."""
+    """Return the first day of the sample, published in a separate warehouse of this module."""
     day = copy_stage(sample_day(MONDAY, sample_warehouse), tmp_path_factory.mktemp("published") / "warehouse")
     steps.publish(day)
     return day
@@ -49,19 +49,19 @@ def published_once(sample_warehouse: Warehouse, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def published(published_once: Day, tmp_path: Path) -> Day:
-    """Return the published day in a warehouse of the test's own."""
+    """Return the published day in a separate warehouse of the test."""
     shutil.copytree(published_once.warehouse.root, tmp_path / "warehouse")
     return replace(published_once, warehouse=Warehouse.at(str(tmp_path / "warehouse")))
 
 
 def spoil(day: Day, table: str, change: Callable[[list[Row]], list[Row]]) -> None:
-    """Change the staged rows of a table behind the back of those who computed them."""
+    """Change the staged rows of a table after the build."""
     place = newest(day).table(TABLES[table])
     write_staged(place, TABLES[table], day.cluster, day.ds, change(staged_rows(newest(day), table)))
 
 
 def order_queue(queue_id: int, row: Row) -> bool:
-    """Return whether it is the effective row of this queue of a group that shares by AVG."""
+    """Return whether the row is the effective one of this queue of `order-service`, which uses AVG."""
     return (
         row["is_effective"]
         and (row["consumer_group"], row["topic"]) == ("order-service", "order-events")
@@ -75,7 +75,7 @@ def the_row(rows: list[Row], queue_id: int) -> Row:
 
 
 def with_every_fault(rows: list[Row]) -> list[Row]:
-    """Return a second owner, a queue of nobody, an owner who is no member, and rows of another day and another cluster."""
+    """Add a second owner, an owner that is not a member, and rows of another day and cluster, and remove a queue."""
     foreign, elsewhere = the_row(rows, 2), the_row(rows, 3)
     return [
         *(
@@ -96,7 +96,7 @@ FAULTS = {
     ("queue_assignment.one_cluster_and_day", "day 2026-11-15"),
     ("queue_assignment.one_cluster_and_day", "cluster pay-prod"),
 }
-"""What refuses the day above, and what it has to name."""
+"""Expectations that the day above violates, and an example that each must name."""
 
 
 def test_injected_faults_are_refused_by_name_and_published_rows_do_not_change(
@@ -136,7 +136,7 @@ def test_injected_faults_are_refused_by_name_and_published_rows_do_not_change(
 
 
 def test_a_missing_metric_refuses_the_day(published: Day, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect of the gate that loses a number."""
+    """Simulate a defect of the gate that loses a metric."""
     measure = gate_input.measure
     monkeypatch.setattr(
         gate_input,

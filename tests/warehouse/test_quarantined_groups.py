@@ -1,4 +1,4 @@
-"""A day that is accepted without some groups: their rows are not published, all others are, and the groups are listed."""
+"""A day accepted without some groups: their rows are not published, all others are, and the groups are listed."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ FEW_TABLES = (
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """Return a warehouse where a day is seven tables: all are published alike, and each takes its time."""
+    """Return a warehouse with only seven tables per day: all tables are published in the same way, and each takes time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     return Warehouse.at(str(tmp_path / "warehouse"))
 
 
 def rows(*groups: str) -> dict[str, list[Row]]:
-    """Return a day on which each group owns a queue, beside what is of no group."""
+    """Return the rows of a day on which each group owns a queue, and rows without a group."""
     return {
         "export_record": [
             {"file": "f", "line_number": line, "state": "payload", "consumer_group": group}
@@ -143,11 +143,11 @@ def test_a_repaired_day_is_complete_and_a_rollback_restores_the_quarantined_one(
     assert groups_in(warehouse, "quarantined_group") == ["g"]
 
 
-# The day beside the one before
+# Comparison with the baseline day
 
 
 def odd(warehouse: Warehouse, excluded_groups: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """Return what the gate finds odd about Tuesday, by expectation."""
+    """Return expectation -> examples of the violations on Tuesday."""
     comparison = compare(
         warehouse,
         "shop",
@@ -191,7 +191,7 @@ def test_groups_quarantined_yesterday_cause_no_row_count_jump(warehouse: Warehou
     assert "queue_assignment.row_count_like_day_before" in odd(warehouse)
 
 
-# Since when
+# Start of the ownership
 
 
 def history(warehouse: Warehouse) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Queries of the published tables, and what they show."""
+"""Queries of the published tables, and their results."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ class TestErrors:
         assert "\n" not in str(raised.value)
 
     def test_an_error_after_the_first_rows_is_reported_too(self, shop_warehouse: str) -> None:
-        # Rows so wide that what the engine computes ahead of its reader ends long before the error.
+        # The rows are so wide that the engine's read-ahead ends long before the error.
         text = (
             "SELECT CASE WHEN range = 200000 THEN error('late') ELSE repeat('x', 1000) END FROM range(200001)"
         )

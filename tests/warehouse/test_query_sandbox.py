@@ -1,4 +1,4 @@
-"""The query sandbox: a query cannot read, write, load, change or exhaust anything but the published tables."""
+"""The query sandbox: a query reads the published tables only, and cannot write, load, change or exhaust anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebalance_ledger.warehouse import query as query_module
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.query import query
 
-SECRET = "a-word-that-no-table-holds"  # noqa: S105  # What must not be found.
+SECRET = "a-word-that-no-table-holds"  # noqa: S105  # The value that no query may find.
 
 WAYS_OUT = {
     "files": [
@@ -41,7 +41,7 @@ WAYS_OUT = {
         "FROM glob('{folder}/*')",
         "FROM read_text('/proc/self/environ')",
         "FROM read_text('/dev/stdin')",
-        # duckdb's own database: the one place that a closed duckdb may still open.
+        # DuckDB's own database is the only location that the sandboxed DuckDB can still open.
         "FROM read_text(':memory:')",
         "FROM read_text(':memory:.wal')",
         "FROM read_csv(':memory:')",
@@ -139,7 +139,7 @@ OTHER_STATEMENTS = [
 
 
 class Surroundings:
-    """A folder with a secret in every file that a query could hope for."""
+    """A folder with a secret in every file that a query could try to read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -149,11 +149,11 @@ class Surroundings:
         self._before = self._files()
 
     def fill_in(self, text: str) -> str:
-        """Put the paths into a query."""
+        """Replace the placeholders in a query by paths."""
         return text.format(file=self.file, folder=self.folder, folder_name=self.folder.name)
 
     def is_untouched(self) -> bool:
-        """Return whether no file came, went or changed."""
+        """Return whether no file was added, removed or changed."""
         return self._files() == self._before
 
     def _files(self) -> dict[str, bytes]:
@@ -171,7 +171,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Surrounding
 def test_a_query_cannot_escape_the_sandbox(
     text: str, shop_warehouse: str, surroundings: Surroundings
 ) -> None:
-    # The comment names a table: with a text that names none all are opened, which takes longer than every query here.
+    # The comment names a table. A text that names none opens all tables, which takes longer than any query here.
     asked = f"{surroundings.fill_in(text)} -- finding"
     with pytest.raises(QueryError) as raised, query(shop_warehouse, asked) as result:
         list(result.rows)
@@ -194,7 +194,7 @@ def test_a_statement_that_does_not_read_is_refused(
 
 
 def test_no_function_of_duckdb_reads_a_file_or_the_environment(surroundings: Surroundings) -> None:
-    """Call every function of the installed duckdb with paths and search its results."""
+    """Call every function of the installed DuckDB with paths, and search its results for the secret."""
     calls = [
         f"{'FROM' if kind.startswith('table') else 'SELECT'} {name}({arguments})"
         for kind, name in _functions()
@@ -220,7 +220,7 @@ def test_no_function_of_duckdb_reads_a_file_or_the_environment(surroundings: Sur
 
 
 def _functions() -> list[tuple[str, str]]:
-    """Kind and name of every function that can be written as a call and does not only wait."""
+    """Return the kind and name of each function that can be written as a call and does more than wait."""
     with closing(duckdb.connect(":memory:")) as connection:
         return connection.sql(
             """SELECT DISTINCT function_type, function_name FROM duckdb_functions()
@@ -248,7 +248,7 @@ def test_a_query_that_takes_too_long_is_stopped(text: str, shop_warehouse: str) 
     ):
         for _ in result.rows:
             pass
-    # Far below what the query would take, however busy the machine is.
+    # Far below the duration of the query, even on a busy machine.
     assert time.monotonic() - start < 300
 
 

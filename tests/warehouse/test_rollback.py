@@ -37,13 +37,13 @@ RUNS_SEEN = """
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """Return a warehouse where a day is four tables: all are returned alike, and each takes its time."""
+    """Return a warehouse with only four tables per day: all tables are rolled back in the same way, and each takes time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     return Warehouse.at(str(tmp_path / "warehouse"))
 
 
 def publish_run(warehouse: Warehouse, run_id: str, ds: date = MONDAY, cluster: str = "shop") -> None:
-    """Publish a day whose every table says which run it is of."""
+    """Publish a day in which each table contains the run id."""
     stage_day(
         warehouse,
         ds,
@@ -57,7 +57,7 @@ def publish_run(warehouse: Warehouse, run_id: str, ds: date = MONDAY, cluster: s
 
 
 def runs_seen(warehouse: Warehouse) -> list[str]:
-    """Return every run of which a reader of Monday sees something, in any table."""
+    """Return the runs whose rows a reader of Monday sees in any table."""
     [(runs,)] = asked(warehouse, RUNS_SEEN)
     return list(runs)
 
@@ -187,7 +187,7 @@ def test_an_unpublished_day_cannot_be_rolled_back(warehouse: Warehouse) -> None:
 
 
 class _KilledError(Exception):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 @pytest.mark.parametrize("writes_before", range(len(FEW_TABLES) + 1))

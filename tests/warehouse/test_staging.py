@@ -1,4 +1,4 @@
-"""Computations of one day do not affect each other, and only an evaluated one of the newest input is published."""
+"""Computations of one day do not affect each other, and only an evaluated computation of the newest input is published."""
 
 from __future__ import annotations
 

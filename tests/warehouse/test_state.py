@@ -1,4 +1,4 @@
-"""The visible state is recorded in the log of `publication`, so that no publication depends on earlier ones."""
+"""The Delta log of `publication` records the visible state, so no publication depends on earlier ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OWNERS = "SELECT cluster, ds::VARCHAR, client_id FROM queue_assignment ORDER BY 
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """Return a warehouse where a day is three tables; Monday is published, with a broker."""
+    """Return a warehouse with three tables per day, and a published Monday with one broker."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     made = Warehouse.at(str(tmp_path / "warehouse"))
     publish_owners(made, MONDAY, "c1", brokers=["b"])
@@ -59,7 +59,7 @@ def state(warehouse: Warehouse) -> State:
 
 
 def versions(warehouse: Warehouse) -> dict[str, int]:
-    """Return the newest version of each table but `publication`."""
+    """Return the newest version of each table except `publication`."""
     return {
         table.qualified_name: DeltaTable(warehouse.published(table)).version()
         for table in commits.PUBLISHED_TABLES
@@ -67,7 +67,7 @@ def versions(warehouse: Warehouse) -> dict[str, int]:
 
 
 def hide_table(warehouse: Warehouse, hidden: Path) -> None:
-    """Take the table of brokers away: whoever opens it now fails to find it, and whoever creates it leaves another one."""
+    """Move the broker table away: opening it fails, and creating it leaves a second table."""
     shutil.move(warehouse.published(BROKER), hidden)
 
 
@@ -129,7 +129,7 @@ def test_the_state_of_an_older_release_is_read_from_its_rows_and_recorded_by_the
 
 def test_a_day_published_by_a_release_without_the_record_is_visible_and_kept(warehouse: Warehouse) -> None:
     publish_owners(warehouse, TUESDAY, "c2")
-    # As that release commits: the rows name the versions, and the log records nothing.
+    # That release commits like this: the rows name the versions, and the log records nothing.
     day = DayRows("pay", MONDAY)
     place = warehouse.published(QUEUE_ASSIGNMENT)
     delta = DeltaTable(place)
@@ -201,7 +201,7 @@ def test_the_state_outlives_checkpoints_and_the_commits_before_them(
 
 
 class _KilledError(Exception):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 def test_commits_of_a_killed_publisher_get_no_checkpoint_and_are_undone(
