@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def exports(tmp_path: Path) -> Path:
-    """Return the exports of three days; the day before the last has no export."""
+    """Return the exports of three days. There is no export of the day before the last one."""
     return sealed(tmp_path / "exports")
 
 
@@ -47,7 +47,7 @@ def exports(tmp_path: Path) -> Path:
 def test_days_in_reverse_give_the_same_tables_as_in_order(
     three_days: ThreeDays, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Also if a group was quarantined on one of the days."""
+    """The tables are equal even if a group was quarantined on one of the days."""
     own = ThreeDays.below(tmp_path, spark)
 
     ran = own.backfill(MONDAY, THURSDAY, is_reversed=True)
@@ -66,7 +66,7 @@ def test_days_run_one_by_one_in_any_order_and_from_a_replaced_export_give_the_sa
     sealed(own.exports, Tuesday=["c9"])
 
     ran = [own.backfill(ds, ds) for ds in (TUESDAY, THURSDAY, MONDAY)]
-    # Thursday was compared with Tuesday, whose rows are the same beside a Monday.
+    # The baseline of Thursday is Tuesday, whose rows do not depend on Monday.
     assert ran == [[TUESDAY], [THURSDAY], [MONDAY, TUESDAY]]
     others = set(own.tables) - set(three_days.tables)
     assert {(line.ds, line.table_name) for line in others} >= {

@@ -1,4 +1,4 @@
-"""While a day is built, the terminal shows a bar, and everything that Spark writes is in the log."""
+"""During a build, the terminal shows a progress bar, and all of Spark's output is in the log."""
 
 from __future__ import annotations
 

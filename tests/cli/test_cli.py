@@ -1,4 +1,4 @@
-"""Output and exit codes of the command line: 0 done, 1 crash, 2 bad input or usage, 3 refused."""
+"""Output and exit codes of the command line: 0 success, 1 crash, 2 invalid input or usage, 3 refused."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def run(folder: Path, *more: str, cluster: str = CLUSTER, ds: str = str(DS)) -> 
 
 
 def words(text: str) -> str:
-    """Return the words of a text, wherever its lines were broken."""
+    """Return the words of a text without its line breaks."""
     return " ".join(text.replace("│", " ").split())
 
 
@@ -413,7 +413,7 @@ def test_the_warehouse_location_can_be_set_in_the_environment(
 
 @pytest.fixture
 def staged(sealed: Path, tmp_path: Path) -> Day:
-    """Return a stage without rows, as the build leaves it, of an export that has some."""
+    """Return a staged day without rows, in the form that the build writes, of an export with rows."""
     day = Day(CLUSTER, DS, tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse")), None)
     stage_day_of_export(day.warehouse, sealed)
     return day
@@ -484,7 +484,7 @@ def test_an_export_that_changes_while_the_gate_reads_it_gives_no_verdict(
 def test_the_problems_of_a_day_are_those_of_its_cluster(
     shop_warehouse: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Both clusters have the day, with the same problems: each line counts those of one of them."""
+    """Both clusters have this day with the same problems, so the counts must include only one cluster."""
     day = Day("shop-prod", date(2026, 11, 17), tmp_path, Warehouse.at(shop_warehouse), None)
     sql = "SELECT severity FROM finding WHERE ds = DATE '2026-11-17' AND root_finding_id IS NULL AND cluster = 'shop-prod'"
     with query(shop_warehouse, sql) as result:

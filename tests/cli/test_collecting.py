@@ -1,4 +1,4 @@
-"""CLI tests of `ledger exports collect` and `ledger exports prune`; a simulated cluster answers instead of the JVM."""
+"""CLI tests of `ledger exports collect` and `ledger exports prune` with a simulated cluster instead of the JVM."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TODAY = datetime.now(UTC).date()
 def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AdminClients:
     for name in ("LEDGER_EXPORTS", "LEDGER_SETTINGS"):
         monkeypatch.delenv(name, raising=False)
-    # An empty folder of jars, so that nothing is fetched.
+    # With a folder of jars, even an empty one, nothing is downloaded.
     monkeypatch.setenv("LEDGER_COLLECTOR_JARS", str(tmp_path))
     clients = AdminClients()
     monkeypatch.setattr(collecting, "admin_client", clients)
@@ -64,7 +64,7 @@ def test_todays_export_is_landed_sealed_and_summarized(
     )
     for part in ("name servers", "brokers", "routes", "groups", "topic offsets"):
         lines = [line for line in output.err.splitlines() if line.startswith(f"{part}: ")]
-        # Without a terminal, too, each part reaches its end.
+        # Each part reaches its end without a terminal too.
         assert lines[0].startswith(f"{part}: 0 of ")
         assert len(set(lines[-1].removeprefix(f"{part}: ").split(" of "))) == 1
 
@@ -239,7 +239,7 @@ def test_a_retry_requests_what_the_first_attempt_lacks(
     assert manifest.quality == "complete"
     assert manifest.attempts[0] == first.attempts[0]
     assert manifest.attempts[1].started_at >= manifest.attempts[0].ended_at
-    # What was answered is not asked again, apart from groups of which a part failed: their members belong together.
+    # Answered requests are not repeated, except for groups with a failed part: their members must be consistent.
     asked = {call.kind for call in clients.cluster.calls if call.address != MUTE}
     assert asked == {"consumer_connection", "consume_stats", "consumer_running_info"}
     assert {call.kind for call in clients.cluster.calls_of("broker_topic_config")} == {"broker_topic_config"}

@@ -1,4 +1,4 @@
-"""`ledger exports import`, from the script that collects the texts to the owners that the ledger computes."""
+"""`ledger exports import`, from the script that collects the mqadmin texts to the owners that the ledger computes."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class TestTheCommand:
         )
 
 
-# Answers as mqadmin did, from a table of command lines; the files that it writes are there already.
+# Prints mqadmin's recorded output, from a table of command lines. The files that mqadmin wrote already exist.
 MQADMIN = """
 import json, sys
 from pathlib import Path
@@ -124,7 +124,7 @@ print(answers.pop(json.dumps(words)), end="")
 
 class TestTheScript:
     def recorded_answers(self, folder: Path) -> dict[str, str]:
-        """Return what each command printed, by its words without the name server."""
+        """Return command line without the name server -> its output."""
         answers = {}
         for path in sorted(folder.glob("*.txt")):
             text = path.read_text()
@@ -146,7 +146,7 @@ class TestTheScript:
         program = tmp_path / "mqadmin.py"
         program.write_text(MQADMIN.format(answers=str(answers)))
         mqadmin = tmp_path / "bin" / "mqadmin"
-        # A path with a space can stand in no first line of a script.
+        # The shebang line of a script cannot contain a path with a space.
         mqadmin.write_text(
             f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(program))} "$@"\n'
         )
@@ -173,7 +173,7 @@ class TestTheScript:
         for recorded in sorted((tmp_path / "recorded/shop/2026-11-21").glob("*.jsonl")):
             asked = tmp_path / "asked/shop/2026-11-21" / recorded.name
             if recorded.name == "events.jsonl":
-                continue  # They name files and lines.
+                continue  # Events name files and lines.
             for one, other in zip(
                 recorded.read_text().split("\n"), asked.read_text().split("\n"), strict=True
             ):
@@ -189,11 +189,11 @@ clusters:
 """
 
 DESCRIBED = {"user-profile", "room-report", "long-names", "config-listeners", "popping"}
-"""The groups with texts of `consumerStatus` in the test below; order-service has none there."""
+"""The groups with `consumerStatus` output in the test below; order-service has none."""
 
 
 def computed(spark: SparkSession, folder: Path) -> dict[str, list[Row]]:
-    """Return the rows by table that the ledger computes of the day below a folder, which the gate accepts."""
+    """Compute the day below a folder, which the gate must accept; return its rows by table."""
     settings = folder / "ledger.yaml"
     settings.write_text(SETTINGS)
     day = Day("shop", DS, folder, Warehouse.at(str(folder / "warehouse")), settings)
@@ -204,7 +204,7 @@ def computed(spark: SparkSession, folder: Path) -> dict[str, list[Row]]:
 
 
 def of_groups(rows: list[Row], groups: set[str]) -> set[str]:
-    """Return the rows of some groups without the ages of their clients, because the two ways of asking took turns."""
+    """Return the rows of some groups without client ages, because the two captures were not simultaneous."""
     return {
         json.dumps(
             {column: value for column, value in row.items() if column != "newest_client_age_ms"},

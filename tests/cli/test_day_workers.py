@@ -44,10 +44,10 @@ SUNDAY = date(2026, 11, 15)
 
 
 class Batch:
-    """Some days of the sample and a worker for them.
+    """Days of the sample and a worker for them.
 
     Attributes:
-        lines: What the worker wrote for a person.
+        lines: The worker's messages for the user.
         worker: The worker.
     """
 
@@ -71,13 +71,13 @@ class Batch:
 
 
 def spoil(export: Path) -> None:
-    """Change a file of a sealed export."""
+    """Damage a file of a sealed export."""
     with (export / "nameserver_routes.jsonl").open("ab") as file:
         file.write(b"{}\n")
 
 
 def land_again(export: Path) -> None:
-    """Seal an export anew, with one line more."""
+    """Add a line to an export, and seal it again."""
     routes = export / "nameserver_routes.jsonl"
     lines = routes.read_bytes().splitlines(keepends=True)
     routes.write_bytes(b"".join([*lines, lines[-1]]))
@@ -110,7 +110,7 @@ def test_days_of_a_batch_with_a_bad_export_and_a_killed_worker_equal_days_comput
     assert not any(map(is_alive, jvms))
     alone = fingerprint(sample_warehouse.root, CLUSTER)
     assert batch.tables == [table for table in alone if table.ds in {MONDAY, TUESDAY}]
-    # The killed worker had computed Tuesday too; nothing of that stays.
+    # The killed worker had also computed Tuesday. Nothing of that computation remains.
     attempts = [path for path in Path(batch.warehouse.attempts(CLUSTER, TUESDAY)).iterdir() if path.is_dir()]
     assert len(attempts) == 1
 
@@ -161,7 +161,7 @@ def test_a_worker_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
     assert not is_alive(process)
 
 
-# Who starts the tests in the background has them ignore the signal, and so would their processes.
+# Tests that run in the background ignore SIGINT, and their processes would inherit that.
 _INTERRUPTIBLE = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -172,7 +172,7 @@ main()
 
 
 def _name(process: psutil.Process) -> str:
-    """Return the name of a process; none if it has just ended."""
+    """Return the name of a process, or an empty string if it has just ended."""
     try:
         return str(process.name())
     except psutil.NoSuchProcess:
@@ -180,7 +180,7 @@ def _name(process: psutil.Process) -> str:
 
 
 def family_of_interrupted(*command: str, warehouse: Path) -> list[psutil.Process]:
-    """Interrupt a command as soon as it has started a JVM; return its processes after it has ended."""
+    """Interrupt a command as soon as it has started a JVM; return its child processes after it has ended."""
     places = (f"--cluster={CLUSTER}", f"--exports={SAMPLE_EXPORTS}", f"--warehouse={warehouse}")
     with subprocess.Popen(
         [sys.executable, "-c", _INTERRUPTIBLE, *command, *places], cwd=ROOT, stderr=subprocess.PIPE, text=True
@@ -212,10 +212,10 @@ def test_ctrl_c_ends_a_backfill_with_its_worker_and_jvm(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_day_leaves_nothing_in_the_spark_session(spark: SparkSession, sample_warehouse: Warehouse) -> None:
-    del sample_warehouse  # Three days were computed.
+    del sample_warehouse  # This fixture computed three days.
     views = [row["viewName"] for row in spark.sql("SHOW VIEWS").collect() if row["isTemporary"]]
     assert [name for name in views if name.startswith(("silver_", "gold_", "baseline_"))] == []
-    jsession = spark._jsparkSession  # PySpark's only way to the cache
+    jsession = spark._jsparkSession  # PySpark has no other access to the cache
     assert jsession.sharedState().cacheManager().isEmpty()
     assert spark.sparkContext._jsc.sc().getPersistentRDDs().isEmpty()
 

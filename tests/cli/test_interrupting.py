@@ -1,4 +1,4 @@
-"""Ctrl-C and the time limit of `ledger sql`, in processes of their own: both end the process."""
+"""Ctrl-C and the time limit of `ledger sql`, tested in separate processes: both end the process."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.command_line import ledger
 
 ENDLESS = "SELECT count(*) FROM range(1000000000000) AS numbers WHERE range % 13 = 99"
 UNINTERRUPTIBLE = "SELECT levenshtein(repeat('a', 400000), repeat('b', 400000))"
-"""One call of a function, during which duckdb does not look whether it is to stop; it takes minutes."""
+"""One function call that takes minutes, during which DuckDB does not check for an interrupt."""
 
 TIMEOUT_S = 60
-"""Far more than it takes: the queries take minutes, or for ever."""
+"""Far more than an interrupt needs. The queries themselves take minutes or never end."""
 
-# The engines are imported before, so that the signal comes while the query is answered, and not at once.
-# Who starts the tests in the background has them ignore the signal, and so would their processes.
+# The program imports the engines first, so that the signal arrives during the query and not during the imports.
+# Tests that run in the background ignore SIGINT, and their processes would inherit that.
 _PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -45,7 +45,7 @@ def started(*words: str) -> subprocess.Popen[str]:
 
 
 def last_words(process: subprocess.Popen[str]) -> str:
-    """Return what a process writes to standard error until it ends; end it if it does not end by itself."""
+    """Return the standard error of a process; kill it if it does not end by itself."""
     try:
         return process.communicate(timeout=TIMEOUT_S)[1]
     finally:
@@ -68,7 +68,7 @@ def cpu_seconds(process: subprocess.Popen[str]) -> float:
 def test_ctrl_c_ends_a_query_at_once(shop_warehouse: str, query: str, options: tuple[str, ...]) -> None:
     process = started("sql", query, f"--warehouse={shop_warehouse}", *options)
     before = cpu_seconds(process)
-    while cpu_seconds(process) < before + 1:  # It computes.
+    while cpu_seconds(process) < before + 1:  # The query is running.
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -128,7 +128,7 @@ def test_a_query_restores_the_signal_handler(shop_warehouse: str) -> None:
     before = signal.getsignal(signal.SIGINT)
     assert ledger("sql", "SELECT 1", f"--warehouse={shop_warehouse}") == 0
     assert signal.getsignal(signal.SIGINT) is before
-    # Elsewhere than in the main thread a signal cannot be set; a query is answered all the same.
+    # A signal handler can only be set in the main thread. Queries work in other threads too.
     codes: list[int] = []
     thread = Thread(target=lambda: codes.append(ledger("sql", "SELECT 1", f"--warehouse={shop_warehouse}")))
     thread.start()

@@ -1,4 +1,4 @@
-"""`ledger maintain` prints what it would do, and does it with `--apply`."""
+"""`ledger maintain` prints its planned actions, and performs them with `--apply`."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_periods_longer_than_the_calendar_keep_all(warehouse: Warehouse, tmp_pat
 
 
 def overwrite_monday(warehouse: Warehouse) -> None:
-    """Overwrite Monday's rows as another writer of the Delta tables can: its commit is the version that the publication names."""
+    """Overwrite Monday's rows in the Delta version that the publication names, as another writer could."""
     [data] = Path(warehouse.published(QUEUE_ASSIGNMENT)).rglob("*.parquet")
     rows = pq.read_table(data)
     clients = pa.array(["c2"] * rows.num_rows, rows.schema.field("client_id").type)

@@ -1,4 +1,4 @@
-"""Files that `--output` names: whole or not at all, and the message names the file."""
+"""Files of `--output` are written completely or not at all, and the message names the file."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_special_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
-    # As `--output /dev/stdout`: root, as in most containers, may replace a device or the link to one.
+    # Like `--output /dev/stdout`: root, the user in most containers, can replace a device or a link to it.
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     (tmp_path / "link").symlink_to(pipe)

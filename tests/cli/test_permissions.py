@@ -1,4 +1,4 @@
-"""Folders that the user may not look into are named; nothing that is in them counts as missing."""
+"""Errors name folders that the user cannot read. Their contents are not reported as missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.offline_captures import lay_out
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Root may read everything, unless it gives that up.
+# Root can read everything unless it drops these capabilities.
 _CAPABILITIES = "-dac_override,-dac_read_search"
 _AS_OTHER_USERS = (
     ["setpriv", f"--bounding-set={_CAPABILITIES}", f"--inh-caps={_CAPABILITIES}"] if os.geteuid() == 0 else []

@@ -9,7 +9,7 @@ from rebalance_ledger.progress import LOGGER, heartbeat, logged
 
 
 class Lines(logging.Handler):
-    """The messages of a logger, in order."""
+    """A handler that records the messages of a logger in order."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """Days with a fault in one group's assignment are published without that group if the settings allow it.
 
-The fault is one of the code: a second owner, who is not even connected, of the group's first queue by each strategy.
+The fault simulates a defect of the code: each strategy gives the group's first queue a second, unconnected owner.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.pipeline.day import Day
 
-# Slow: days are computed.
+# Slow: these tests compute days.
 pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.nightly]
 
 
@@ -108,7 +108,7 @@ def test_a_rerun_of_the_day_changes_no_row(three_days: ThreeDays, tmp_path: Path
 
 
 def refusal(day: Day, settings: str) -> str:
-    """Return what the gate says of a staged day that it refuses with these settings."""
+    """Return the gate's message for a staged day that it refuses with these settings."""
     assert day.settings_file is not None
     day.settings_file.write_text(settings)
     with pytest.raises(RefusedError) as refused:
@@ -118,7 +118,7 @@ def refusal(day: Day, settings: str) -> str:
 
 @pytest.fixture
 def tuesday(three_days: ThreeDays, tmp_path: Path) -> Day:
-    """Return Tuesday's stage alone, with its own settings."""
+    """Return a copy of Tuesday's staging area in a separate warehouse, with separate settings."""
     return replace(
         copy_stage(three_days.day(TUESDAY), tmp_path / "warehouse"), settings_file=tmp_path / "own.yaml"
     )

@@ -1,4 +1,4 @@
-"""`ledger sql` without a statement is a shell; answers can be written into files."""
+"""`ledger sql` without a statement is a shell, which can write results to files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEADLINE_S = 60
 
 
 class Shell:
-    """The shell on a pseudo-terminal, as a person types."""
+    """The shell on a pseudo-terminal, with input as a user types it."""
 
     def __init__(self, warehouse: str, home: Path) -> None:
         self._unread = ""
@@ -48,7 +48,7 @@ class Shell:
         os.write(self._terminal, text.encode())
 
     def read_until(self, text: str) -> str:
-        """Return what is written up to a text, and keep what follows it."""
+        """Return the output up to and including a text, and buffer the rest."""
         end = time.monotonic() + DEADLINE_S
         while text not in self._unread:
             assert time.monotonic() < end, self._unread
@@ -58,11 +58,11 @@ class Shell:
         return before + text
 
     def end(self) -> int:
-        """Leave with Ctrl-D at the next prompt; kill the process if it does not end."""
+        """Exit with Ctrl-D at the next prompt; kill the process if it does not end."""
         try:
             self.read_until("ledger> ")
             self.write("\x04")
-            with suppress(OSError):  # The other side is closed.
+            with suppress(OSError):  # Raised after the shell closes its side.
                 while select.select([self._terminal], [], [], DEADLINE_S)[0] and os.read(
                     self._terminal, 65536
                 ):

@@ -1,4 +1,4 @@
-"""`ledger sql` and `ledger tables` as their user sees them."""
+"""The output of `ledger sql` and `ledger tables` as users see it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Written = Callable[[str, OutputFormat], str]
 
 
 class Terminal(io.StringIO):
-    """An output that says it is a terminal."""
+    """An output stream that reports to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -39,7 +39,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def written(shop_warehouse: str, capsys: pytest.CaptureFixture[str]) -> Written:
-    """Return what a query writes to standard output, which is no terminal here."""
+    """Return a function that returns a query's standard output, which is not a terminal here."""
 
     def run(text: str, output_format: OutputFormat) -> str:
         run_sql(text, output_format=output_format, warehouse=shop_warehouse)
@@ -205,7 +205,7 @@ class TestTable:
         text = on_terminal(shop_warehouse, "FROM latest.finding WHERE cluster = 'shop-prod'", 80, monkeypatch)
 
         assert "10.1.0.101@member" in text
-        # Styles take no place on a terminal.
+        # Style sequences have no width on a terminal.
         assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in text.splitlines()) <= 80
         assert [line.split()[0] for line in text.splitlines() if "member-sync" in line] == ["consumer_group"]
 
@@ -234,7 +234,7 @@ class TestTable:
 
 
 def without_pandas(*words: str) -> str:
-    """Run a command to its end; what it wrote, and at last whether pandas was loaded."""
+    """Run a command; return its output, followed by whether pandas was loaded."""
     program = (
         "import atexit, sys; atexit.register(lambda: print('pandas' in sys.modules)); sys.argv[0] = 'ledger'; "
         "from rebalance_ledger.cli.console import main; main()"

@@ -1,4 +1,4 @@
-"""Memory and disk limits of `ledger sql` for any query; each query runs in its own process."""
+"""Memory and disk limits of `ledger sql` for any query. Each query runs in a separate process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# The limits are made small, for a test that takes gigabytes would take them from its neighbours.
+# The limits are small, because a test that uses gigabytes would leave too little memory for parallel tests.
 PROGRAM = """
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every query in sql/questions runs as it is and answers the question in its first line."""
+"""Every query in sql/questions runs unchanged and answers the question in its first line."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def test_name_servers_are_compared_with_each_other_and_with_the_broker(shop_ware
 def test_changed_queues_are_those_with_new_owners_in_clusters_with_two_days(shop_warehouse: str) -> None:
     rows = answer(shop_warehouse, "owner_changes")
 
-    # Round robin over eight queues, by three clients and then without the second: 0, 5 and 6 stay where they were, and so does
-    # 7, which a stranger holds on both days whoever should.
+    # Eight queues, assigned round robin to three clients and then without the second: 0, 5 and 6 keep their owners, and so
+    # does 7, which an unexpected client holds on both days.
     assert {(row["cluster"], row["change"]) for row in rows} == {("shop-prod", "moved")}
     assert [row["queue_id"] for row in rows] == [1, 2, 3, 4]
     assert (rows[0]["observed_owners_before"], rows[0]["observed_owners_now"]) == (
@@ -141,7 +141,10 @@ def test_the_shared_id_counts_its_processes(shop_warehouse: str) -> None:
 
 
 def test_messages_in_queues_without_a_committed_offset_count_as_backlog(shop_warehouse: str) -> None:
-    """Queue 0 has 20 messages after its committed offset, 1 and 2 have 45 each and no offset; the broker reports no others."""
+    """Queue 0 has 20 messages after its committed offset.
+
+    Queues 1 and 2 have 45 messages each and no offset. The broker reports no other queues.
+    """
     rows = [row for row in answer(shop_warehouse, "consumer_lag") if row["cluster"] == "shop-prod"]
 
     assert [
@@ -262,7 +265,7 @@ class TestAsk:
 
 
 def asked(warehouse: str, question: str, *words: str) -> list[dict[str, Any]]:
-    """Return the rows of a question, as the command line gives them to programs."""
+    """Return the rows of a question from the command line's JSON output."""
     ended = CliRunner().invoke(app, ["ask", question, *words, "--warehouse", warehouse, "--format", "json"])
     assert ended.exit_code == 0, ended.stderr
     rows: list[dict[str, Any]] = json.loads(ended.stdout)

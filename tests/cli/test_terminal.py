@@ -32,7 +32,7 @@ def hostile_warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def ledger(*words: str | bytes, text: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the command line as a program of its own, with variables of the environment."""
+    """Run the command line in a separate process with additional environment variables."""
     return subprocess.run(
         [sys.executable, "-c", "from rebalance_ledger.cli.console import main; main()", *words],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables},
@@ -69,7 +69,7 @@ def test_bidirectional_control_characters_in_a_name_are_escaped(
 
 
 def test_a_console_does_not_pass_control_sequences_on(capsys: pytest.CaptureFixture[str]) -> None:
-    # As the answer of a broker in a warning of `ledger exports collect`.
+    # A broker's answer can appear like this in a warning of `ledger exports collect`.
     SentenceConsole(stderr=True, markup=False).print(
         "warning: 10.0.0.1:10911 was \x1b[2J\x07silent\nand more"
     )
@@ -151,7 +151,7 @@ def test_a_closed_pipe_does_not_change_the_exit_code(words: list[str], shop_ware
             check=False,
         )
 
-    # The rows of this warehouse are not hashed, which `verify` finds: its exit code must show it, even if the reader has left.
+    # `verify` finds that this warehouse has no row hashes. Its exit code must show that even if the reader has closed.
     assert ended.returncode == (2 if words == ["verify"] else 0)
     assert bool(ended.stderr) is (words == ["verify"])
 

@@ -75,7 +75,7 @@ def the_row(rows: list[Row], queue_id: int) -> Row:
 
 
 def with_every_fault(rows: list[Row]) -> list[Row]:
-    """Add a second owner, an owner that is not a member, and rows of another day and cluster, and remove a queue."""
+    """Return the rows with a second owner, a missing queue, a foreign owner, and rows of another day and cluster."""
     foreign, elsewhere = the_row(rows, 2), the_row(rows, 3)
     return [
         *(
