@@ -85,7 +85,7 @@ class TestWhichFileIsRead:
         folder = lay_out(release, "broker_files/hz@broker-a", tmp_path)
         for name in (*WHOLE_FILES.values(), OFFSETS_FILE, "delayOffset.json", "consumerFilter.json"):
             if name == "consumerOrderInfo.json":
-                continue  # The captures do not have it.
+                continue  # The captures do not contain it.
             config_file = read_config_file(folder, name)
             if name == "messageRequestMode.json" and release == "4.9.7":
                 assert config_file is None

@@ -1,4 +1,4 @@
-"""A capture asks all servers and clients, within the rate limits, and records every failure."""
+"""A capture queries all servers and clients within the rate limits, and records every failure."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_member_that_does_not_answer_its_broker_is_not_asked_again() -> None:
 
 
 def broadcasting(members: dict[str, list[str]]) -> SimulatedCluster:
-    """Return the small cluster with a broadcasting group of two topics."""
+    """Return the small cluster with a broadcasting group that subscribes to two topics."""
     cluster = small_cluster()
     cluster.members["biller"] = members
 
@@ -360,7 +360,7 @@ def test_answers_that_the_client_cannot_decode_are_kept_and_reported() -> None:
     ]
     assert run.collected.error_counts["consumer_connection"] == 1  # of the group without members
     assert any("for group 'biller' cannot be read (" in event for event in run.lines.events)
-    assert run.lines.counts()["consumer_running_info"] == 2  # the other broker named them
+    assert run.lines.counts()["consumer_running_info"] == 2  # the other broker listed them
 
 
 def test_invalid_utf_8_is_kept_with_replacement_characters() -> None:
@@ -426,7 +426,7 @@ def test_no_server_is_called_more_often_than_allowed() -> None:
         times = [
             at for call, at in zip(cluster.calls, cluster.called_at, strict=True) if call.address == address
         ]
-        # The first comes at once, each other a two-hundredth of a second after the one before.
+        # The first call is immediate. Each further call follows at least 1/200 s after the previous one.
         assert max(times) - min(times) >= (len(times) - 1) / 200 * 0.99
 
 
@@ -435,7 +435,7 @@ def test_no_more_calls_are_in_flight_than_allowed() -> None:
     started = time.monotonic()
 
     def busy(_: Question) -> None:
-        # Long enough for the others to come, if they may.
+        # Wait long enough for the other calls to start if the limit permits them.
         while time.monotonic() - started < 0.2 and cluster.most_at_once < 4:
             pass
 
@@ -482,7 +482,7 @@ def test_the_capture_ends_when_the_client_ends() -> None:
 
 
 def of_471(question: Question) -> Answer | None:
-    """Answer as a broker of 4.7.1, which does not respond to unknown requests."""
+    """Answer like a broker of 4.7.1, which does not respond to unknown requests."""
     unknown = {"broker_producer_table", "broker_message_request_mode"}
     if question.address == A and question.kind in unknown:
         return silence(NO_ANSWER_IN_TIME)
@@ -546,7 +546,7 @@ def test_groups_that_no_broker_lists_are_taken_from_their_retry_topics() -> None
         refused(16, "no permission") if question.kind == "broker_subscription_group" else None
     )
     lines = Run(cluster).lines
-    # A name that ends with a topic's is of POP's retry topics, and may be of another group.
+    # A name that ends with a topic name is a POP retry topic, and may belong to another group.
     assert {line[1]["group"] for line in lines.all if line[0] == "consumer_connection"} == {"payer"}
 
 
@@ -576,7 +576,7 @@ def test_every_group_has_a_line_of_every_broker_including_failing_brokers() -> N
 
 
 def test_names_are_read_from_answers_that_rocketmqs_client_cannot_decode() -> None:
-    # Of a broker of 5.3.3 with a static topic, cut to one topic; fastjson2 refuses the mapping's integer keys.
+    # The answer of a 5.3.3 broker with a static topic, cut to one topic. fastjson2 rejects the mapping's integer keys.
     payload = (
         b'{"dataVersion":{"counter":7,"stateVersion":0,"timestamp":1760000000000},"mappingDataVersion":{"counter":1},'
         b'"topicConfigTable":{"fixed":{"attributes":{},"order":false,"perm":6,"readQueueNums":2,"topicName":"fixed"}},'
@@ -601,7 +601,10 @@ def running_info(start: int) -> Answer:
 
 
 def doubled(start_at: dict[str, int]) -> SimulatedCluster:
-    """Answer as two brokers that list one id twice, and of which each forwards requests to the process with the given start time."""
+    """Return a cluster in which both brokers list a client id twice.
+
+    Each broker forwards requests to the process with the given start time.
+    """
 
     def answer(question: Question) -> Answer | None:
         if (question.kind, question.group) == ("consumer_connection", "biller"):
@@ -690,7 +693,7 @@ def test_proxies_are_found_by_their_connections_and_asked_for_each_group() -> No
         ("10.0.7.2:8080", "biller"),
     }
     assert len(run.lines.of("proxy_consumer_connection", proxy="10.0.7.1:8080", group="biller")) == 1
-    # The proxies' own group is asked for its members alone, where it is known.
+    # Of the proxies' own group, only the members are queried, on brokers that know the group.
     own = [call for call in cluster.calls if call.group == "CID_DefaultHeartBeatSyncerTopic"]
     assert [(call.kind, call.address) for call in own] == [("consumer_connection", A)]
 

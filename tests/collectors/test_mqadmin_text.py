@@ -1,4 +1,4 @@
-"""Tables of mqadmin are parsed strictly; missing information is never added."""
+"""mqadmin tables are parsed strictly, and missing information is never added."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ ORDER_9 = "10.1.0.9@order-9"
 
 
 def answer(release: str, name: str, **options: str) -> Answer:
-    """Return the first answer in a text to a command with these options."""
+    """Return a text's first successful answer to a command with these options."""
     answers = read_transcript(text(release, name))
     return next(each for each in answers if options.items() <= each.options.items() and not each.failure)
 
 
 def running_info(release: str, client_id: str = ORDER_9) -> list[Line]:
-    """Return the file that `consumerStatus -g` wrote for a client."""
+    """Return the lines of the file that `consumerStatus -g` wrote for a client."""
     (path,) = (capture(release) / "mqadmin").glob(f"*/{client_id}")
     return lines_of(path.read_text())
 
@@ -171,7 +171,7 @@ class TestRunningInfo:
         assert set(last_pull(None)) == {None}
 
     def test_ambiguous_local_times_are_omitted(self) -> None:
-        shown = "2026-10-25 02:30:00"  # Berlin went back from three to two in that night.
+        shown = "2026-10-25 02:30:00"  # Clocks in Berlin went back from three to two that night.
         lines = progress_of("#Diff                 #LastTime", f"0                     {shown}")
         (row,) = mqadmin_text.consumer_progress(lines, ZoneInfo("Europe/Berlin"))
         assert "lastTimestamp" not in row.values
@@ -188,7 +188,7 @@ class TestRunningInfo:
 
 
 def progress_of(columns: str, values: str) -> list[Line]:
-    """Return `consumerProgress` of one queue without lag."""
+    """Return the output of `consumerProgress` for one queue without lag."""
     return lines_of(
         f"#Topic  #Broker Name  #QID  #Broker Offset  #Consumer Offset  {columns}\n"
         f"orders  broker-a  0  7  7  {values}\n\nConsume TPS: 0.00\nDiff Total: 0"
@@ -342,11 +342,11 @@ class TestSpoiltTexts:
             if line.text.startswith(NOT_READ):
                 break
             if command == "consumerStatus" and not line.text:
-                continue  # Blank lines between sections mean nothing.
+                continue  # Blank lines between sections have no meaning.
             spoilt = [*lines[:index], Line(line.number, "? not what mqadmin prints"), *lines[index + 1 :]]
             with pytest.raises(TextError) as caught:
                 read(spoilt)
-            # Without its title a section is missing as a whole, and its lines are in the one before.
+            # Without its title a whole section is missing, and its lines belong to the previous section.
             assert line.text.startswith("#Consumer") or caught.value.line_number == line.number
 
     @pytest.mark.parametrize("release", RELEASES)

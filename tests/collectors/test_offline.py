@@ -1,4 +1,4 @@
-"""An export of texts and files equals one of the admin API, except for information that they lack."""
+"""An export of texts and files equals one of the admin API, except for information that the texts lack."""
 
 from __future__ import annotations
 
@@ -76,18 +76,18 @@ def events(exports: Path) -> list[str]:
 
 @pytest.fixture(params=RELEASES)
 def texts(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return mqadmin output of a cluster of each release, by the script in the document."""
+    """Return mqadmin output of a cluster of each release, collected by the documented script."""
     return lay_out(request.param, "mqadmin", tmp_path / "texts")
 
 
 @pytest.fixture
 def newest(tmp_path: Path) -> Path:
-    """Return the same of 5.5.0 only, for tests that do not depend on the release."""
+    """Return the mqadmin output of 5.5.0 only, for tests that do not depend on the release."""
     return lay_out("5.5.0", "mqadmin", tmp_path / "texts")
 
 
 def minimum(folder: Path, *more: str, name: str = "all.txt") -> Path:
-    """Return a folder with one transcript: the answers that every export requires, and further ones."""
+    """Return a folder with one transcript: the answers that every export requires, and additional ones."""
     parts = [
         text("5.5.0", "mqadmin/clusterList.txt"),
         text("5.5.0", "mqadmin/topicList.txt"),
@@ -100,11 +100,11 @@ def minimum(folder: Path, *more: str, name: str = "all.txt") -> Path:
 
 
 class TestAgainstTheAdminApi:
-    """The same cluster at the same time, through the admin API and through mqadmin."""
+    """The same cluster at the same time, captured with the admin API and with mqadmin."""
 
     UNTIMED = ("captured_at", "last_pull_at", "started_at")
     UNSAID: dict[str, tuple[str, ...]] = {  # noqa: RUF012  # Read only.
-        # mqadmin shows neither.
+        # mqadmin does not show them.
         "subscription": ("expression_type",),
         "client_subscription": ("expression_type",),
     }
@@ -163,7 +163,7 @@ class TestAgainstTheAdminApi:
             for line in lines:
                 if line.error is None:
                     rows = self.rows([replace(line, kind="consume_stats")])["consume_progress"]
-                    # mqadmin shows whole seconds.
+                    # mqadmin shows whole seconds only.
                     rows_by_group[line.group] = {row.partition('"last_consumed_at"')[0] for row in rows}
             return rows_by_group
 
@@ -667,7 +667,7 @@ class TestRefused:
         ]
 
     def test_a_file_that_cannot_be_read_hides_no_other(self, tmp_path: Path, newest: Path) -> None:
-        # Reading its first bytes is an error for every user.
+        # Reading the first bytes of this file fails for every user.
         (newest / "mem.txt").symlink_to("/proc/self/mem")
         assert refusals(tmp_path / "exports", Sources(texts=[newest], captured_at=NOON)) == [
             "mem.txt cannot be read: Input/output error"
@@ -744,7 +744,7 @@ class TestBrokersFiles:
             for line in envelopes(tmp_path / "exports", "broker_topic_config")
             if line.broker == "hz@broker-a"
         ]
-        # All topics of the broker, where `exportMetadata` leaves out its own.
+        # All topics of the broker; `exportMetadata` omits the system topics.
         assert configs.payload == (tmp_path / "brokers/hz@broker-a/topics.json").read_text()
         assert {"SCHEDULE_TOPIC_XXXX", "order-events"} <= {row["topic"] for _, row in facts(configs)}
         assert (configs.broker_addr or "").startswith("127.0.0.1:")

@@ -1,4 +1,4 @@
-"""Offset files of a drop folder are copied to an export byte for byte; other entries do no harm."""
+"""Offset files of a drop folder are copied to an export byte for byte. Other entries do no harm."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def drop(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def landing(tmp_path: Path, drop: Path) -> Callable[..., LandedExport]:
-    """Return a function that lands the drop folder in an export, seals and verifies it."""
+    """Return a function that lands the drop folder in an export, and seals and verifies the export."""
 
     def land_drop_folder(**options: Any) -> LandedExport:
         exports = tmp_path / "exports"
@@ -157,7 +157,7 @@ def make_link(path: Path) -> None:
 
 
 def make_socket(path: Path) -> None:
-    # From inside the folder, for a socket's address is short.
+    # Bind from inside the folder, because the length of a socket address is limited.
     with socket.socket(socket.AF_UNIX) as result, chdir(path.parent):
         result.bind(path.name)
 
@@ -182,13 +182,13 @@ def test_only_regular_files_are_read(
     assert result.files == [("h", "c", "g", "offsets.json.bak")]
     sentence = f"offsets.json is {what}; only a regular file is read"
     assert result.errors == [("h", "c", "g", "NotARegularFile", sentence)]
-    assert "path" in result.lines[0]  # It says which file of the pair it is.
+    assert "path" in result.lines[0]  # The line names which file of the pair it is.
 
 
 def test_devices_are_not_even_opened(
     drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only root can create one, so only the file's status says that it is one."""
+    """Only root can create a device, so this test changes only the file's status."""
     put(drop / "h" / "c" / "g" / "offsets.json")
     looked, opened = os.stat, os.open
 
@@ -393,7 +393,7 @@ def test_a_file_that_keeps_changing_is_an_error(
 
 
 def test_a_file_that_is_being_renamed_is_waited_for(drop: Path, landing: Callable[..., LandedExport]) -> None:
-    """Java clients before 5.1.0 remove the main file, then rename the new one."""
+    """Java clients before 5.1.0 remove the main file and then rename the new one."""
     new = put(drop / "h" / "c" / "g" / "offsets.json.tmp")
 
     def rename(_: float) -> None:

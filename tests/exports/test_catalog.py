@@ -1,4 +1,4 @@
-"""The exports that a build was compared with are found again, or the changed one is named."""
+"""The exports that a build was compared with are found again, or an error names the changed one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every line of an export is an envelope of its file's kind, or raises an error of one sentence."""
+"""Every line of an export is an envelope of its file's kind, or raises an error with a one-sentence message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An export appears complete and sealed or not at all, even if its writer is killed."""
+"""An export appears complete and sealed, or not at all, even if its writer is killed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def refusal(action: ExportWriter) -> str:
     return problem
 
 
-# A program that writes an export and dies at the given point. It says where it is, and waits at `writing` to be killed.
+# A program that writes an export and dies at the given point. At `writing` it prints that, and waits to be killed.
 PROGRAM = """
 import os, signal, sys
 from datetime import UTC, date, datetime
@@ -95,7 +95,7 @@ def start(point: str, exports: Path) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def running_writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start another process that is writing the export of the day."""
+    """Start another process that writes the export of the day, and kill it at the end."""
     process = start("writing", tmp_path)
     assert process.stdout is not None
     assert process.stdout.readline() == "writing\n"
@@ -206,7 +206,7 @@ class TestWrongCalls:
 
     def test_an_instant_without_a_time_zone_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(EnvelopeError, match="no time zone"), ExportWriter(tmp_path, "prod", DS) as writer:
-            writer.event(datetime(2026, 11, 16), "x")  # noqa: DTZ001  # That is the fault.
+            writer.event(datetime(2026, 11, 16), "x")  # noqa: DTZ001  # This is the fault.
 
     @pytest.mark.parametrize(
         "name",
@@ -303,7 +303,7 @@ class TestOtherWriters:
 
     @pytest.mark.usefixtures("frequent_thread_switches")
     def test_of_concurrent_writers_one_writes_and_all_others_are_refused(self, tmp_path: Path) -> None:
-        """Of three processes, two that search for abandoned folders must not remove that of the third."""
+        """Two of three processes search for abandoned folders, and must not remove the folder of the third."""
         for _ in range(300):
             day = tmp_path / os.urandom(4).hex()
             outcomes: list[str] = []
@@ -480,9 +480,9 @@ def test_a_writer_killed_during_the_replacement_leaves_a_complete_export(
     survives = point in {"moved away", "moved in"} and has_exchange
     assert ended.returncode == (0 if survives else -signal.SIGKILL)
     if not (point == "moved away" and not has_exchange):
-        # Whole at every moment, without anybody's help.
+        # The export is complete at every moment, without a repair.
         verify(export_directory(tmp_path, "prod", DS))
-    # The next writer of the cluster finds one of the two, and tidies up.
+    # The next writer of the cluster finds either the old or the new export, and cleans up.
     with ExportWriter(tmp_path, "prod", DS + timedelta(days=1)) as writer:
         writer.abandon()
     current = verify(export_directory(tmp_path, "prod", DS))
@@ -491,7 +491,7 @@ def test_a_writer_killed_during_the_replacement_leaves_a_complete_export(
     assert names(tmp_path) == {"2026-11-16"}
 
 
-# A program that replaces an export and dies at the given point; without the exchange as on a file system that has none.
+# A program that replaces an export and dies at the given point, optionally without atomic exchange of folders.
 REPLACING = """
 import os, signal, sys
 from datetime import UTC, date, datetime

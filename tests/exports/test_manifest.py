@@ -1,4 +1,4 @@
-"""A sealed directory is verified against its manifest; an invalid one is refused and nothing is written."""
+"""A sealed directory is verified against its manifest. An invalid directory is refused and nothing is written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OFFSETS = "offset_files/10.1.1.21/c@DEFAULT/g/offsets.json"
 
 
 def envelope(kind: str, **fields: object) -> dict[str, object]:
-    """Return a valid line of a kind."""
+    """Return a valid line of this kind."""
     keys = {key: 0 if key == "moment" else f"some-{key}" for key in KIND_BY_NAME[kind].keys}
     base = {"kind": kind, "cluster": "prod", "captured_at": "2026-11-16T12:00:00Z"} | keys
     content = {} if "sha256" in fields or "error" in fields else {"payload": "{}"}
@@ -353,7 +353,7 @@ class TestRefusals:
                 append(directory, envelope(kind, cluster="test"))
         problems = refused_unsealed(directory, cluster="prod")
         assert len(problems) == MAX_PROBLEM_COUNT
-        # No single file may hide the others.
+        # The problems of one file must not hide those of others.
         assert len({problem.split()[0] for problem in problems}) >= 4
 
 
@@ -379,7 +379,7 @@ class TestKilled:
         assert ended.returncode == 9
         assert not (directory / MANIFEST_NAME).exists()
         assert "there is no manifest.json" in refused(verify, directory)[0]
-        # What the dead process left behind is no part of the export.
+        # Files that the dead process left are not part of the export.
         assert seal(directory) == verify(directory)
 
 
@@ -533,7 +533,7 @@ def test_the_samples_contain_the_errors_of_their_sources() -> None:
 
 
 class TestUnchanged:
-    """A sealed export after it was used."""
+    """A check that a sealed export did not change while it was used."""
 
     def test_unchanged_bytes_are_no_change(self, directory: Path) -> None:
         manifest = seal(directory)

@@ -1,4 +1,4 @@
-"""A check by several processes gives the result of a check by one process, and leaves no process behind."""
+"""A check by several processes has the same result as a check by one process, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Fault: TypeAlias = Callable[[random.Random, Path], None]
 
 
 def workers() -> list[psutil.Process]:
-    """Return the processes of the check that this one has started; those of other tests are none."""
+    """Return the check processes that this process has started, without those of other tests."""
     return [
         child
         for child in psutil.Process().children()
@@ -112,7 +112,7 @@ def add_indexed(directory: Path, path: str, content: bytes, fields: dict[str, ob
 
 
 def bad_lines(chance: random.Random) -> list[bytes]:
-    """Return lines that are wrong, or look as if they were."""
+    """Return lines that are invalid, or valid but unusual."""
     good = line_of("nameserver_route")
     return [
         b"\n",
@@ -191,7 +191,7 @@ FAULTS: list[Fault] = [insert_lines, cut_file, replace_file, spoil_index, spoil_
 
 
 def found(directory: Path, process_count: int, chunk_bytes: int) -> dict[str, object]:
-    """Return everything that a reading of the directory finds out."""
+    """Return all results of a check of the directory."""
     reading = Survey(directory, Expected("prod", DS, max_line_bytes=MAX_LINE_BYTES))
     if process_count:
         with CheckProcesses(
@@ -206,7 +206,7 @@ def found(directory: Path, process_count: int, chunk_bytes: int) -> dict[str, ob
         "files": reading.files,
         "value_counts": reading.value_counts,
         "attempts": reading.attempts_in_order(),
-        # Lines behind the last problem of a file are not read, so that the times of such an export are nobody's.
+        # Lines after the last problem of a file are not read, so the capture times of such an export are undefined.
         "capture_times": None if reading.problems else reading.capture_times(),
     }
 
@@ -291,7 +291,7 @@ class TestSameResult:
 
 
 class FailingFile(io.FileIO):
-    """A file of which no byte behind a position can be read."""
+    """A file that cannot be read beyond a position."""
 
     def __init__(self, path: Path, readable_bytes: int) -> None:
         super().__init__(path)
@@ -326,7 +326,7 @@ PARTS_OF_PROBLEMS = (
     "does not describe an attempt",
     "holds lines of kind",
 )
-"""Faults that the drawn exports must contain, or the comparison would say less than it seems to."""
+"""Faults that the random exports must contain. Without them the comparison would cover less than it claims."""
 
 
 class TestProcesses:

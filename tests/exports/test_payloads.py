@@ -1,4 +1,4 @@
-"""Payloads are parsed to facts; a missing number becomes null, never zero."""
+"""Payloads are parsed to facts. A missing number becomes null, never zero."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def of_sample(kind: str) -> list[list[Fact]]:
 
 
 def assert_fits(fact: Fact) -> None:
-    """Assert that the row has only columns of its table, and all required ones."""
+    """Assert that the row has only columns of its table, including all required ones."""
     columns = COLUMNS[fact.table]
     assert fact.row.keys() <= columns.keys()
     for name, column in columns.items():
@@ -242,7 +242,7 @@ def test_a_route_defines_the_queues_that_consumers_balance() -> None:
 
 
 def test_two_entries_of_one_broker_count_once_for_consumers_and_twice_for_producers() -> None:
-    """`topicRouteData2TopicSubscribeInfo` fills a set of queues, `topicRouteData2TopicPublishInfo` a list."""
+    """`topicRouteData2TopicSubscribeInfo` returns a set of queues, `topicRouteData2TopicPublishInfo` a list."""
     numbers = (
         "queue_data_count",
         "perm",
@@ -292,7 +292,7 @@ def test_a_static_topic_is_balanced_by_its_logical_queues() -> None:
 
 
 def publish_side(payload: object) -> dict[str, tuple[bool, int | None, int | None, int | None]]:
-    """Return by broker: whether it is in the route, publish queues, runs, publish queues without readers."""
+    """Return broker -> whether it is in the route, publish queues, runs, and publish queues without readers."""
     return {
         row["broker_name"]: (
             row["is_in_route"],
@@ -307,7 +307,7 @@ def publish_side(payload: object) -> dict[str, tuple[bool, int | None, int | Non
 def test_a_route_defines_the_queues_that_producers_write() -> None:
     assert publish_side(route([queue_data("b"), queue_data("s"), queue_data("w", perm=2)])) == {
         "b": (True, 2, 1, 0),
-        # No master, and no address at all.
+        # Brokers without a master, and without any address.
         "s": (True, 0, 0, 0),
         "w": (True, 0, 0, 0),
     }
@@ -353,7 +353,7 @@ def test_an_order_configuration_that_makes_producers_throw_gives_no_numbers(orde
         route([queue_data("b", perm=2, write=2**31 - 1)]),
         route([queue_data(f"b{number}", read=1_001) for number in range(100)]),
         route([queue_data("b")], orderTopicConf="b:2147483647"),
-        # A producer throws at the end of this, after it has made the list.
+        # A producer builds the list, and throws at the end of this configuration.
         route([queue_data("b")], orderTopicConf="b:2147483647;b"),
         route(
             [],
@@ -646,7 +646,7 @@ OF_5_3_3 = (
     '3:{"cm":0,"i":60000,"l":1795391240866,"o":[9],"popTime":1795391120856}}}}'
 )
 OF_5_5_0 = OF_5_3_3.replace('{"table"', '{"orderInfoCount":1,"orderedConsumptionLevel":"QUEUE","table"', 1)
-"""As `encode()` of the two releases writes it, after calls of `update`, `commitAndNext` and `updateNextVisibleTime`."""
+"""Output of `encode()` of the two releases after calls of `update`, `commitAndNext` and `updateNextVisibleTime`."""
 
 
 def after_pop(milliseconds: int) -> str:
@@ -657,7 +657,7 @@ def after_pop(milliseconds: int) -> str:
 def test_the_wait_of_a_fifo_queue_equals_that_of_the_brokers_class(payload: str) -> None:
     rows_by_key = {row["queue_id"]: row for row in rows("consumer_order_info", payload)}
 
-    # `getNextOffset` and `getLockFreeTimestamp` of the same objects: 41 and 60 s, 7 and 90 s, none, 9 and a minute ago.
+    # `getNextOffset` and `getLockFreeTimestamp` of the same objects return 41 and 60 s, 7 and 90 s, none, 9 and a minute ago.
     assert {queue: (row["head_offset"], row["blocked_until"]) for queue, row in rows_by_key.items()} == {
         0: (41, after_pop(60_000)),
         1: (7, after_pop(90_000)),
@@ -971,7 +971,7 @@ ODD_VALUES = (None, True, -1, 2**40, 2**70, 1.5, "", "x", "9" * 30, [], [None], 
 
 
 def odd_variants(value: object) -> Iterator[object]:
-    """Yield the value with each of its parts replaced by each odd value or removed."""
+    """Yield the value with each of its parts removed or replaced by each odd value."""
     yield from ODD_VALUES
     if isinstance(value, dict):
         for key, part in value.items():

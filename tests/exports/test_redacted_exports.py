@@ -1,4 +1,4 @@
-"""Secrets are removed from directories before sealing, and atomically from exports that an older release has sealed."""
+"""Secrets are removed from directories before sealing, and atomically from exports that an older release sealed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOPICS = b'{"topicConfigTable":{"token":{"perm":6}}}'
 
 
 def collected(directory: Path, *, secret: str = PLANTED) -> Path:
-    """Return a directory of a collector without redaction."""
+    """Return an unsealed directory with secrets, as a collector without redaction would write it."""
     (directory / "broker_files" / "broker-a").mkdir(parents=True)
     (directory / "offset_files" / "host-1").mkdir(parents=True)
     lines_by_kind: dict[str, list[dict[str, object]]] = {
@@ -82,7 +82,7 @@ def collected(directory: Path, *, secret: str = PLANTED) -> Path:
 
 
 def sealed_before(directory: Path, *, secret: str = PLANTED) -> Path:
-    """Return an export of a release without redaction."""
+    """Return an export with secrets, sealed as by a release without redaction."""
     seal(collected(directory, secret=secret), is_redacted=True)
     manifest = json.loads((directory / MANIFEST_NAME).read_text())
     del manifest["redaction"]
@@ -130,7 +130,9 @@ def test_sealing_again_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_clean_export_of_an_earlier_release_is_unchanged(tmp_path: Path) -> None:
     directory = sealed_before(tmp_path / "2026-11-16", secret="")
-    seal(directory, replace=True)  # Notes and files without values may still differ in a release's rules.
+    seal(
+        directory, replace=True
+    )  # Redaction rules for notes and files without values may differ between releases.
     manifest = json.loads((directory / MANIFEST_NAME).read_text())
     del manifest["redaction"]
     (directory / MANIFEST_NAME).write_text(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
@@ -236,7 +238,7 @@ def test_a_kill_at_any_time_leaves_the_old_or_the_new_export(tmp_path: Path) -> 
 
 
 def killed_in_child(directory: Path, event_count: int) -> bool:
-    """Redact in a process that is killed after a number of changes; return whether it was killed."""
+    """Redact in a process that is killed after this number of changes; return whether it was killed."""
     child = os.fork()
     if child == 0:
         remaining = event_count

@@ -1,4 +1,4 @@
-"""Redaction removes every value that may be a secret in any format, and keeps the values that tables need."""
+"""Redaction removes every value that may be a secret, in any format, and keeps the values that tables need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rebalance_ledger.rocketmq.json import loads
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "exports"
 USER = '{"username":"rocketmq","password":"hunter2-hunter2"}'
 
-# A part of a secret that stands nowhere else: names and kept values have no digits after "zq".
+# A part of a secret that occurs nowhere else: names and kept values have no digits after "zq".
 FRAGMENT = st.integers(100_000, 999_999).map("zq{}".format)
 NAMES = st.text("abcdeXYZ", min_size=1, max_size=12).map("n{}".format)
 BETWEEN = st.sampled_from(
@@ -205,7 +205,7 @@ def test_redacted_json_is_the_same_json_without_secrets(value: object) -> None:
 
 
 def expected_of_token(document: dict[str, object], expected: object) -> object:
-    """`token` is a secret's name too."""
+    """Extend the expected result for the key `token`, which also names a secret."""
     assert callable(expected)
     result = expected(document)
     if "token" in document:

@@ -1,4 +1,4 @@
-"""Old sealed exports are removed atomically; everything else remains."""
+"""Old sealed exports are removed atomically. Everything else remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate evaluates metrics: values out of range, missing or unknown never pass, and names are treated as text."""
+"""The gate evaluates metrics: out-of-range, missing or unknown values never pass, and names are treated as text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 
 def measures(**changed: Any) -> list[Row]:
-    """Return measures with which every expectation holds, except those changed; `.` is written `__` here."""
+    """Return metrics that pass every expectation, with some changed. In argument names, `__` stands for `.`."""
     rows = {
         expectation_id: {
             "expectation_id": expectation_id,
@@ -208,7 +208,7 @@ def test_great_expectations_analytics_are_disabled() -> None:
 
 
 class _Page(HTMLParser):
-    """The text that a page shows, its scripts, and every attribute of its tags."""
+    """The visible text of a page, its scripts, and all attributes of its tags."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -337,7 +337,7 @@ def test_hostile_names_are_escaped_in_data_docs(tmp_path: Path) -> None:
     for name in HOSTILE_NAMES:
         assert name in shown.text
         assert name in index.text
-    # A link, a bold word or a comment would have taken characters out of the text above; these would act.
+    # Markup would have removed characters from the text above. Attributes and scripts could execute code.
     for page in pages.values():
         assert not [
             attribute for attribute in page.attributes if "planted" in attribute or "alert(" in attribute
@@ -354,7 +354,7 @@ def test_data_docs_show_expected_and_observed_values(tmp_path: Path) -> None:
     text = " ".join(_Page(path.read_text(encoding="utf-8")).text.split())
     assert EXPECTATIONS[ONE_OWNER].sentence in text
     assert "Allowed: 0. If it fails, the day is not published." in text
-    assert "2queue a/0" in text  # two lines: there is a <br> between them
+    assert "2queue a/0" in text  # two lines with a <br> between them
 
 
 def test_a_second_evaluation_of_a_day_overwrites_the_first(tmp_path: Path) -> None:

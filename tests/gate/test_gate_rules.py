@@ -1,4 +1,4 @@
-"""Settings change limits and severities of the gate; waivers excuse only what they name, and only until they expire."""
+"""Settings change limits and severities of the gate. Waivers apply only to the named subjects, and until they expire."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def offender(
 
 
 def measures(**offenders: list[Row]) -> list[Row]:
-    """Return measures with which everything holds, but for those who offend; `.` is written `__` here."""
+    """Return metrics that all pass, except for those with offenders. In argument names, `__` stands for `.`."""
     rows = {
         name: {
             "expectation_id": name,

@@ -1,4 +1,4 @@
-"""Groups are quarantined only if they alone refuse the day, and are listed with the expectations that they violate."""
+"""Groups are quarantined only if all violations are theirs, and are listed with the violated expectations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Offset files are read and written as the client would do it.
+"""Offset files are read and written as clients read and write them.
 
-What Java's and Go's own code answered lies in `tests/golden`; `tests/differential` asks Java's about more.
+`tests/golden` contains the results of the Java and Go clients' own code, and `tests/differential` compares further cases.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FILE = f'{{"offsetTable":{{{QUEUE}:7}}}}'.encode()
 OTHER = f'{{"offsetTable":{{{QUEUE}:5}}}}'.encode()
 CUT = FILE[:-9]
 NULL_TABLE = b'{"offsetTable":null}'
-# What takes longer than this for a file of some 100 kB goes over the same text again and again.
+# A reader that takes longer than this for a file of about 100 kB scans the same text repeatedly.
 TIMEOUT_S = 20
 
 
@@ -65,7 +65,7 @@ def read_by(client: str, file: bytes) -> Outcome:
     return read_offset_file(file, client_version=client)
 
 
-# What the clients' own code answered ---------------------------------------------------------------------------------
+# Results of the clients' own code -----------------------------------------------------------------------------------
 
 
 def test_files_are_read_as_java_read_them() -> None:
@@ -125,7 +125,7 @@ def test_files_are_read_and_written_as_go_did() -> None:
 
 
 def go_entry(entry: dict[str, Any]) -> tuple[OffsetKey, int]:
-    """Return an entry of Go's file, whose names are bytes: what is no UTF-8 is kept as Python keeps it."""
+    """Return an entry of a Go client's file. Its names are bytes, and invalid UTF-8 becomes surrogate escapes."""
     topic, broker = (
         base64.b64decode(entry[name] or "").decode("utf-8", "surrogateescape")
         for name in ("topic", "broker_name")
@@ -133,7 +133,7 @@ def go_entry(entry: dict[str, Any]) -> tuple[OffsetKey, int]:
     return OffsetKey(topic, broker, entry["queue_id"]), entry["offset"]
 
 
-# What a text comes to ------------------------------------------------------------------------------------------------
+# Results of parsing -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client", EVERY_CLIENT)
@@ -187,7 +187,7 @@ def test_a_refused_file_has_a_reason() -> None:
         ("4.9.7", "windows-1252", b"\x80\x81", "€\ufffd"),
         ("4.9.7", "US-ASCII", b"\xc3\xa9", "\ufffd\ufffd"),
         ("4.9.7", "utf8", "é".encode(), "é"),
-        # Since 5.0.0 the platform does not matter.
+        # Since 5.0.0 the charset does not depend on the platform.
         ("5.0.0", "GBK", "中".encode(), "中"),
     ],
 )
@@ -269,7 +269,7 @@ def test_time_and_stack_are_bounded(file: bytes, client: str) -> None:
     assert time.process_time() - begin < TIMEOUT_S
 
 
-# The short way for what clients write --------------------------------------------------------------------------------
+# The fast path for files written by clients -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", RELEASES)
@@ -292,7 +292,7 @@ def test_files_written_by_clients_take_the_fast_path(version: str) -> None:
     assert canonical.read(write_offset_file(table, client_version=version).decode()) == table
 
 
-# Which file counts ---------------------------------------------------------------------------------------------------
+# Selection of the file ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -304,17 +304,17 @@ def test_files_written_by_clients_take_the_fast_path(version: str) -> None:
         (CUT, OTHER, Verdict.STORED, Source.BAK, 5),
         (b"", OTHER, Verdict.STORED, Source.BAK, 5),
         (None, OTHER, Verdict.STORED, Source.BAK, 5),
-        # What can be read counts, even if it holds nothing.
+        # A readable file is used even if it contains no offsets.
         (b"{}", OTHER, Verdict.DEFAULT, Source.MAIN, None),
         (b"null", OTHER, Verdict.DEFAULT, Source.MAIN, None),
         (NULL_TABLE, OTHER, Verdict.DEFAULT, Source.MAIN, None),
         (CUT, NULL_TABLE, Verdict.DEFAULT, Source.BAK, None),
-        # Nothing there: the client's settings decide.
+        # Without a readable file, the client's settings decide.
         (None, None, Verdict.DEFAULT, None, None),
         (b"", b"", Verdict.DEFAULT, None, None),
         (CUT, None, Verdict.DEFAULT, None, None),
         (CUT, b"", Verdict.DEFAULT, None, None),
-        # The .bak file has the last word, and it throws.
+        # The .bak file is read last, and it throws.
         (CUT, CUT, Verdict.FAILS, Source.BAK, None),
         (b"", CUT, Verdict.FAILS, Source.BAK, None),
         (None, CUT, Verdict.FAILS, Source.BAK, None),
@@ -471,7 +471,7 @@ def test_a_number_that_no_client_has_is_not_written(queue_id: int, offset: int, 
         )
 
 
-# What is asked wrongly -----------------------------------------------------------------------------------------------
+# Invalid arguments --------------------------------------------------------------------------------------------------
 
 
 def test_unknown_clients_are_named() -> None:

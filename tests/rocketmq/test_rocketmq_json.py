@@ -1,4 +1,4 @@
-"""RocketMQ's JSON dialect is read correctly; anything else is refused with its position, in linear time."""
+"""RocketMQ's JSON dialect is parsed correctly. Anything else is rejected with its position, in linear time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUEUE_TEXT = '{"brokerName":"broker-a","queueId":3,"topic":"TopicTest"}'
 
 
 def real_payloads() -> Iterator[str]:
-    """Yield every text in RocketMQ's dialect that the sample holds."""
+    """Yield every text of the sample in RocketMQ's dialect."""
     for file in sorted(EXPORTS.glob("*/*/*.jsonl")):
         if file.name != "broker_configs.jsonl":
             for line in file.read_text().splitlines():
@@ -130,7 +130,7 @@ def test_a_map_of_objects_is_the_same_with_white_space_and_without(pairs: list[t
 
 @given(values)
 def test_keeps_the_types_of_keys_and_numbers(value: RocketMQValue) -> None:
-    # repr tells 1 from 1.0 and from True, which are equal.
+    # repr distinguishes 1, 1.0 and True, which are equal.
     assert repr(loads(written(value, "compact"))) == repr(value)
 
 
@@ -146,7 +146,7 @@ _whole_texts = st.text(st.characters(exclude_categories=["Cs"]))
 def test_reads_plain_json_as_the_standard_library_does(value: RocketMQValue) -> None:
     text = json.dumps(value)
     assert loads(text) == value
-    # What the fast path spares, the parser would have read alike.
+    # The parser returns the same result as the fast path.
     assert rocketmq_json._Parser(text).parse() == value
 
 
