@@ -1,1 +1,1 @@
-"""Programs that write files of this repository: samples and the data that tests compare with. Nothing imports them."""
+"""Programs that write files of this repository: samples and expected data of tests. No module of the product imports them."""

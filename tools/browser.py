@@ -1,6 +1,6 @@
-"""A headless Chromium, driven by WebDriver, and what a page did in it: requests, console, accessibility.
+"""A headless Chromium, driven by WebDriver, with a page's requests, console errors and accessibility violations.
 
-Chromium and its driver are Debian's packages; the first program that needs them installs them where it may.
+Chromium and its driver are Debian packages. The first program that needs them installs them if it has permission.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PACKAGES = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 
 @dataclass(frozen=True)
 class Browser:
-    """A window of the browser.
+    """A browser window.
 
     Attributes:
         driver: Selenium's driver.
@@ -43,23 +43,23 @@ class Browser:
     driver: webdriver.Chrome
 
     def open(self, url: str) -> None:
-        """Load a page, and forget what earlier pages requested and wrote."""
+        """Load a page, and discard the requests and console messages of earlier pages."""
         self._log("performance")
         self._log("browser")
         self.driver.get(url)
 
     def resize(self, width: int, height: int) -> None:
-        """Set the viewport in CSS pixels; Chromium's window cannot be narrower than 500, the viewport can."""
+        """Set the viewport in CSS pixels. Unlike Chromium's window, it can be narrower than 500."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
     def click_link(self, text: str) -> None:
-        """Wait for a link that can be clicked, and click it."""
+        """Wait until a link can be clicked, and click it."""
         link = expected_conditions.element_to_be_clickable((By.LINK_TEXT, text))
         WebDriverWait(self.driver, _WAIT_S).until(link).click()
 
     def wait_for_title(self, part: str) -> None:
-        """Wait until the page's title has this part."""
+        """Wait until the page's title contains this text."""
         WebDriverWait(self.driver, _WAIT_S).until(expected_conditions.title_contains(part))
 
     def wait_for(self, selector: str) -> WebElement:
@@ -69,7 +69,7 @@ class Browser:
         return element
 
     def wait_until_still(self, selector: str) -> None:
-        """Wait until an element's place and size are the same at two looks."""
+        """Wait until an element's position and size are equal in two consecutive polls."""
         seen: list[object] = []
 
         def is_still(driver: webdriver.Chrome) -> bool:
@@ -79,7 +79,7 @@ class Browser:
         WebDriverWait(self.driver, _WAIT_S).until(is_still)
 
     def requested_urls(self) -> list[str]:
-        """Return what the page has requested since it was opened, the page itself included."""
+        """Return the URLs that the page has requested since it was opened, including its own."""
         messages = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
         return [
             message["params"]["request"]["url"]
@@ -88,16 +88,16 @@ class Browser:
         ]
 
     def console_errors(self) -> list[str]:
-        """Return the errors and warnings of the console since the page was opened."""
+        """Return the console's errors and warnings since the page was opened."""
         return [entry["message"] for entry in self._log("browser")]
 
     def _log(self, name: str) -> list[dict[str, Any]]:
-        """Return the entries of a log since it was read last."""
+        """Return the entries of a log since the last read."""
         entries: list[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]  # Selenium's own
         return entries
 
     def serious_violations(self) -> list[dict[str, Any]]:
-        """Return the violations of accessibility rules that axe rates serious or critical: rule, and elements."""
+        """Return the accessibility violations that axe rates serious or critical, with rule and elements."""
         violations = Axe().run(self.driver)["violations"]
         return [
             {"rule": rule["id"], "elements": [node["html"][:200] for node in rule["nodes"][:3]]}
@@ -106,7 +106,7 @@ class Browser:
         ]
 
     def overflow_px(self) -> int:
-        """Return how many pixels the page is wider than the window."""
+        """Return the number of pixels by which the page is wider than the window."""
         script = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
         return int(self.driver.execute_script(script))
 
@@ -115,13 +115,13 @@ class Browser:
 def browser(
     profile: Path, *, width: int = 1200, is_offline: bool = False, is_dark: bool = False
 ) -> Iterator[Browser]:
-    """Start a browser with a profile of its own and end it.
+    """Start a browser with a separate profile, and end it afterwards.
 
     Args:
-        profile: Empty folder.
+        profile: An empty folder.
         width: Width of the viewport in CSS pixels.
         is_offline: Whether the network is off.
-        is_dark: Whether pages are asked for their dark colours.
+        is_dark: Whether the browser prefers the dark colour scheme.
     """
     for program, package in _PACKAGES.items():
         if shutil.which(program) is None:

@@ -1,9 +1,9 @@
-"""Copies the days of a captured cluster into `samples/` and seals them.
+"""Copy the days of a captured cluster into `samples/` and seal them.
 
-Usage: `python -m tools.make_samples CAPTURE`, with CAPTURE a directory `<cluster>/<ds>/…` as the capturing program left
-it. What no part of the ledger reads stays behind (the text of mqadmin). The owners that were observed, as rows, go to
-`tests/data/observed_owners/<ds>.csv`, because tests compare with them, and bodies as brokers sent them to
-`tests/data/`. All bytes stay as they are.
+Usage: `python -m tools.make_samples CAPTURE`, with CAPTURE a directory `<cluster>/<ds>/…` as the capturing program wrote
+it. Files that no part of the ledger reads (mqadmin output) are not copied. The observed owners, as rows, are copied to
+`tests/data/observed_owners/<ds>.csv`, because tests compare with them, and response bodies of brokers to
+`tests/data/`. All bytes remain unchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main(capture: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy bytes and nothing else: a capture that is mounted read-only must not make the samples so."""
+    """Copy only the bytes: a capture that is mounted read-only must not make the samples read-only."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
 

@@ -1,6 +1,6 @@
 """Take the pictures of README and docs from the published sample: run `make run` first, then `make pictures`.
 
-Report and Data Docs are files; the graph is a page of an Airflow that is started for it.
+The report and Data Docs are files. The graph is a page of an Airflow server that this program starts.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def main() -> None:
 
 
 def _take_graph(window: Browser, address: str) -> None:
-    """Take the picture of the DAG's graph alone."""
+    """Take a picture of only the DAG's graph."""
     window.open(address)
     window.wait_for("main, #root div")
-    # The page keeps in the browser which of its views is shown.
+    # The page stores the selected view in the browser.
     window.driver.execute_script("localStorage.setItem('default_dag_view', JSON.stringify('graph'))")
     window.resize(*_GRAPH_SIZE_PX)
     window.open(address)
     window.wait_for(".react-flow__edge")
     window.wait_until_still(".react-flow__viewport")
-    # Buttons and the overview would cover tasks.
+    # Buttons and the overview map would cover tasks.
     window.driver.execute_script(
         "document.querySelectorAll('.react-flow__panel').forEach(panel => panel.remove())"
     )
@@ -65,7 +65,7 @@ def _take_graph(window: Browser, address: str) -> None:
 
 @contextmanager
 def _airflow() -> Iterator[str]:
-    """Start Airflow's pages, yield the address of the DAG, and end them with what a person's Ctrl-C sends."""
+    """Start Airflow's web server, yield the address of the DAG, and end the server with SIGINT, as Ctrl-C does."""
     server = subprocess.Popen(
         [sys.executable, "-m", "rebalance_ledger.pipeline.airflow_server"],
         cwd=ROOT,

@@ -30,11 +30,11 @@ def releases() -> Iterator[list[RocketMQ]]:
 
 @pytest.fixture(scope="session")
 def seed() -> int:
-    """Return the seed of all cases; `LEDGER_SEED` sets another."""
+    """Return the seed of all cases. `LEDGER_SEED` overrides it."""
     return int(os.environ.get("LEDGER_SEED", "20261121"))
 
 
 @pytest.fixture(scope="session")
 def case_count() -> int:
-    """Return how many cases of a family to draw; `LEDGER_CASES` sets another number."""
+    """Return the number of cases to draw per family. `LEDGER_CASES` overrides it."""
     return int(os.environ.get("LEDGER_CASES", "5000"))

@@ -1,4 +1,4 @@
-"""The library answers newly generated cases as RocketMQ's own classes do, for each release."""
+"""The library returns the same results for newly generated cases as RocketMQ's own classes of each release."""
 
 from __future__ import annotations
 

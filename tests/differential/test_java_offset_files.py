@@ -1,4 +1,4 @@
-"""Offset files are read, selected and written as RocketMQ's own classes do, for each release."""
+"""Offset files are read, selected and written in the same way as by RocketMQ's own classes of each release."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ pytestmark = pytest.mark.differential
 
 SHOWN_AT_MOST = 5
 FILES_AT_ONCE = 10_000
-# No text that a client writes is undecided; of those that are drawn to be odd, few may be.
+# Files written by a client are never undecided. Few of the deliberately unusual random files may be.
 UNDECIDED_AT_MOST = 0.03
-# In CPU time. A reader that goes over the same text again and again is slower by far.
+# In CPU time. A reader that scans the same text repeatedly is far slower.
 SLOWEST_S = 1
 
 
 class Compared:
-    """Counts of a run, and the first differences."""
+    """Counts and the first differences of a run."""
 
     def __init__(self) -> None:
         self.files = 0
@@ -113,7 +113,7 @@ def test_files_are_written_as_in_java(releases: list[RocketMQ], seed: int, case_
     ("version", "charset"),
     [
         *[("4.9.7", charset) for charset in ("GBK", "ISO-8859-1", "US-ASCII", "windows-1252")],
-        # Since 5.0.0 the platform's charset does not count.
+        # Since 5.0.0 the platform's charset has no effect.
         ("5.3.3", "GBK"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`make bench` compares equal answers of both sides, and detects a difference."""
+"""`make bench` accepts equal results of both sides, and detects a difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The batch API returns for many subscriptions what the per-client API returns for one client."""
+"""The batch API returns the same results for many subscriptions as the per-client API for each client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions, languages and class names as clients report them."""
+"""Versions, languages and class names in the form that clients report."""
 
 from __future__ import annotations
 

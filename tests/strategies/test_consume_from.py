@@ -1,4 +1,4 @@
-"""Where a starting client resumes a queue: the cases of `RebalancePushImpl` and of the broker's correction."""
+"""The offset at which a starting client resumes a queue: cases of `RebalancePushImpl` and of the broker's correction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from rebalance_ledger.rocketmq.consume_from import (
 
 
 def restart(**given: Any) -> tuple[str, int, int, int]:
-    """Reason, offset, skipped and repeated of one queue that has the messages 10 to 99; nothing stored, never seen."""
+    """Return the reason, offset, skipped and repeated count of a queue with messages 10 to 99.
+
+    By default no offset is stored.
+    """
     queue = {
         "stored": NONE,
         "rule": DefaultRule.LAST,

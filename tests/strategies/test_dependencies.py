@@ -1,4 +1,4 @@
-"""The strategy library needs numpy alone, as its installation without extras has it."""
+"""The strategy library needs only numpy, as in its installation without extras."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def test_strategies_and_offset_files_load_numpy_alone() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", _LOADED_FROM_PACKAGES], capture_output=True, text=True, check=True
     )
-    # Modules that begin with an underscore are the installer's.
+    # Modules whose names begin with an underscore belong to the installer.
     loaded = {name for name in ended.stdout.split() if not name.startswith("_")}
     assert loaded == {"numpy"}

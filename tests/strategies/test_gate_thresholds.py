@@ -1,4 +1,4 @@
-"""The gate's thresholds are written down apart from the strategies, so that one slip cannot move both: they agree."""
+"""The gate's thresholds equal the guarantees of the strategies. They are defined separately to detect errors in either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every strategy answers every case as the Java classes of every version did."""
+"""Every strategy returns the same result for every case as the Java classes of every version."""
 
 from __future__ import annotations
 

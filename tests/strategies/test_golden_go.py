@@ -1,4 +1,4 @@
-"""The Go client's strategies, as rocketmq-client-go 2.1.2 itself answered (tests/golden/go writes the vectors)."""
+"""The Go client's strategies compared with the results of rocketmq-client-go 2.1.2 (tests/golden/go writes the vectors)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the hypothetical strategies promise beyond unique owners and bounds."""
+"""Guarantees of the hypothetical strategies beyond unique owners and bounds."""
 
 from __future__ import annotations
 

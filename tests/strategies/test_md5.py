@@ -1,4 +1,4 @@
-"""MD5 on arrays is MD5."""
+"""MD5 on arrays equals the MD5 of each text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from strategies.md5 import first_words
 
 @pytest.mark.parametrize("count", [0, 1, 1_999, 2_000, 20_000])
 def test_many_texts_at_once_have_the_hashes_that_each_has_alone(count: int) -> None:
-    """Lengths around every border of MD5's blocks; ends that lie across it; some stems and ends unused."""
-    seeded = random.Random(20261120)  # noqa: S311 - it only has to be the same each time
+    """Test lengths around every MD5 block boundary, tails across a boundary, and unused stems and tails."""
+    seeded = random.Random(20261120)  # noqa: S311 - it only needs to be reproducible
     stems = [seeded.randbytes(length) for length in (*range(140), 500)]
     tails = [b"", b"-0", b"-10", b"2147483647]", b"\x00"]
     stem_codes = np.array(seeded.choices(range(1, len(stems)), k=count), dtype=np.int64)

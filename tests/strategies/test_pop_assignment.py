@@ -1,4 +1,4 @@
-"""What a broker answers a client that does not balance for itself."""
+"""A broker's answer to a client that does not rebalance itself."""
 
 from __future__ import annotations
 

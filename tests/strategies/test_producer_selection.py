@@ -1,4 +1,4 @@
-"""Which queue a producer chooses, by version; and what that means for the brokers' traffic."""
+"""The queue that a producer selects, by version, and the resulting traffic of the brokers."""
 
 from __future__ import annotations
 

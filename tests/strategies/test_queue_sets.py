@@ -1,4 +1,4 @@
-"""The queues that consumers divide and producers write to, as clients read them from routes."""
+"""The queues that clients read from routes, for consumers to assign and for producers to write to."""
 
 from __future__ import annotations
 

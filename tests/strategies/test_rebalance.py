@@ -1,4 +1,4 @@
-"""What clients do with the strategy's answer, and with lists that are missing or empty."""
+"""Clients' handling of the strategy's result, and of missing or empty lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may read each queue of a popped topic, held against the broker's answer to each client."""
+"""The possible readers of each queue of a popped topic, compared with the broker's answer to each client."""
 
 from __future__ import annotations
 

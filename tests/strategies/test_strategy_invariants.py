@@ -1,4 +1,4 @@
-"""Every strategy keeps its promise, and the checker notices when one does not."""
+"""Every strategy fulfils its guarantees, and the checker detects violations."""
 
 from __future__ import annotations
 

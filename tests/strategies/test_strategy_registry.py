@@ -1,4 +1,4 @@
-"""Looking up strategies by name: known and unknown names, and error messages."""
+"""Lookup of strategies by name: known and unknown names, and error messages."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_error_for_an_unknown_name_lists_the_known_names(
 @pytest.mark.parametrize("release", ["2.1.2", "v2.1.1", "4.5.2", "4.9.3", ""])
 @pytest.mark.parametrize("name", ["AVG", "CONSISTENT_HASH", "MACHINE_ROOM"])
 def test_the_release_of_a_go_client_means_nothing_for_any_strategy(name: str, release: str) -> None:
-    """Its own number, Java's constant that it reports, or none; also for a blank id, which Java 4.9.3 alone refuses."""
+    """Test Go's own version, the Java constant that it reports, and none, also with a blank id, which only Java 4.9.3 refuses."""
     rooms = {"consumer_idcs": ["hz"]} if name == "MACHINE_ROOM" else {}
     listed = [MessageQueue("TopicTest", "hz@broker-a", number) for number in range(4)]
     plain = get_strategy(name, client_language="GO", **rooms)
@@ -159,7 +159,7 @@ def test_an_installed_package_adds_a_strategy_and_cannot_replace_one(tmp_path: P
     project.mkdir()
     (project / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     (project / "their_strategies.py").write_text(MODULE, encoding="utf-8")
-    # Set-up's own installer: the environment that it makes has no pip. Setuptools is in the lock, so nothing is fetched.
+    # Use the installer of the setup, whose environment has no pip. Setuptools is in the lock file, so nothing is downloaded.
     installer = [
         str(REPOSITORY / ".local" / "uv" / "bin" / "uv"),
         "pip",

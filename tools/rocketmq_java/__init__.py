@@ -1,5 +1,5 @@
-"""RocketMQ's own Java classes, five releases of them, asked from Python.
+"""RocketMQ's own Java classes of five releases, called from Python.
 
-Belongs here: which jars (`jars.txt`, fetched by `setup.maven_jars`), a small Java program that calls them, and writing `tests/golden` with it.
+Belongs here: the list of jars (`jars.txt`, downloaded by `setup.maven_jars`), a small Java program that calls their classes, and writing `tests/golden` with it.
 Does not belong here: any rule of RocketMQ, and any comparison (see `tests/differential`).
 """

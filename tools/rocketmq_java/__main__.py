@@ -16,7 +16,7 @@ from tools.rocketmq_java import golden
 
 
 def main() -> int:
-    """Run the command that is on the command line; the exit code is 1 if the Java classes cannot be run."""
+    """Run the command of the command line. Return 1 if the Java classes cannot be run."""
     parser = argparse.ArgumentParser(prog="python -m tools.rocketmq_java", description=__doc__)
     commands = parser.add_subparsers(required=True)
     write = commands.add_parser("write-golden")

@@ -1,7 +1,7 @@
-"""A JVM per RocketMQ release, on loopback, that answers cases with that release's classes.
+"""One JVM per RocketMQ release, on the loopback interface, that computes cases with that release's classes.
 
-Belongs here: compiling the program in `java`, starting and stopping the JVM, carrying cases over as JSON.
-Does not belong here: what a case means (see tests/golden/README.md).
+Belongs here: compiling the program in `java`, starting and stopping the JVM, transferring cases as JSON.
+Does not belong here: the meaning of a case (see tests/golden/README.md).
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 VERSIONS: Final = ("4.7.1", "4.9.3", "4.9.7", "5.3.3", "5.5.0")
 
-# Only what the program in `java` loads: a broker with all that it depends on would be 120 jars more.
+# Only the jars that the program in `java` loads: a broker with all dependencies would need 120 more.
 _PINS: Final = Pins(Path(__file__).with_name("jars.txt"))
 _SOURCES: Final = Path(__file__).with_name("java")
 _COMPILED: Final = LOCAL / "rocketmq"
-# Enough to make the way over and back cheap, little enough for a small heap.
+# Enough cases to make the round trip cheap, and few enough for a small heap.
 _CASES_AT_ONCE: Final = 250
 _FILES_AT_ONCE: Final = 2000
 _PATIENCE_S: Final = 20
 
-# Many short cases: compiling them well would cost more than it gains.
+# For many short cases, an optimizing compiler would cost more than it gains.
 _SHORT_CASES: Final = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-# What is timed gets the best compiler, and the room to let garbage lie.
+# Timed calls get the optimizing compiler, and a heap that needs few garbage collections.
 _TIMED: Final = ("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC")
 _OPTIONS: Final = (
     "-Drocketmq.client.logLevel=OFF",
-    # The Netty of 4.7.1 reaches into both of them, and Java 17 keeps them closed.
+    # Netty in 4.7.1 accesses both packages, which Java 17 does not open by default.
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
 )
@@ -61,14 +61,14 @@ class RocketMQ:
         self._programs = gateway.jvm.ledger
 
     def answer(self, family: str, cases: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
-        """Return what the classes answer.
+        """Return the results of the classes.
 
         Args:
             family: A golden family, such as `allocate`.
-            cases: Its cases; an `expect` in them is not looked at.
+            cases: Cases of the family. Their `expect` is ignored.
 
         Returns:
-            The result fields of each case, `None` where this release has nothing that could be asked.
+            The result fields of each case, or `None` if this release has no class for it.
         """
         asked = [{name: value for name, value in case.items() if name != "expect"} for case in cases]
         answers: list[dict[str, Any] | None] = []
@@ -78,9 +78,9 @@ class RocketMQ:
         return answers
 
     def parse_offset_files(self, contents: Sequence[bytes]) -> list[Any]:
-        """Return what `OffsetSerializeWrapper` reads from offset files, as `parse_main` of the golden family `offsets_file`.
+        """Parse offset files with `OffsetSerializeWrapper`; return `parse_main` of the golden family `offsets_file`.
 
-        Queues come in the order of Java's hash map; a table of something else than offsets of queues is `"foreign"`.
+        Queues are in the order of Java's hash map. A table without offsets of queues is `"foreign"`.
         """
         parsed: list[Any] = []
         for first in range(0, len(contents), _FILES_AT_ONCE):
@@ -98,7 +98,7 @@ class RocketMQ:
             tables: Each a list of `[topic, broker name, queue id, offset]`.
 
         Returns:
-            For each table its entries in the order in which the file holds them, and the file.
+            For each table, its entries in the order of the file, and the file.
         """
         written = json.loads(self._programs.OffsetFiles.write(json.dumps(tables)))
         return [(one["table"], base64.b64decode(one["file"])) for one in written]
@@ -107,25 +107,25 @@ class RocketMQ:
         """Create a group whose calls are timed inside the JVM.
 
         Args:
-            case: One of the golden family `allocate`. MACHINE_ROOM_NEARBY may have `room_before` among its `params`
-                instead of the maps: a room is what stands before it, in a broker's name and in a client id.
+            case: A case of the golden family `allocate`. The `params` of MACHINE_ROOM_NEARBY may contain `room_before`
+                instead of the maps: the room is the text before it, in a broker name and in a client id.
         """
         return TimedGroup(self._programs.TimedGroup(json.dumps(case)))
 
 
 class TimedGroup:
-    """One group in the JVM, whose clients are asked with a clock around the calls and around nothing else."""
+    """A group in the JVM with timed calls of its clients. The time includes only the calls."""
 
     def __init__(self, in_java: JavaObject) -> None:
         self._in_java = in_java
 
     def ask(self, start: int, stop: int) -> int:
-        """Call each of `asked[start:stop]` once, and return how many nanoseconds that takes, all together."""
+        """Call each client of `asked[start:stop]` once, and return the total duration in nanoseconds."""
         took_ns: int = self._in_java.ask(start, stop)
         return took_ns
 
     def answers(self) -> list[list[int]]:
-        """Return the answers to the last `ask`: places in `mq_all`, client by client."""
+        """Return the answers to the last `ask`: for each client, positions in `mq_all`."""
         places: list[list[int]] = json.loads(self._in_java.answers())
         return places
 
@@ -136,11 +136,11 @@ def running(version: str, charset: str = "UTF-8", *, timed: bool = False) -> Ite
 
     Args:
         version: One of `VERSIONS`.
-        charset: The platform's charset, in which releases before 5.0.0 hash.
-        timed: Whether it is to be as fast as it can once it is warm, and not as small as it can.
+        charset: The platform's charset, which releases before 5.0.0 use for hashes.
+        timed: Whether to optimize the JVM for speed after warm-up instead of for a small size.
 
     Raises:
-        SetUpError: There is no JDK, the jars cannot be fetched, or the JVM does not start.
+        SetUpError: There is no JDK, the jars cannot be downloaded, or the JVM does not start.
     """
     home = java.find_jdk("Comparing with RocketMQ's classes")
     _PINS.ensure(home)
@@ -151,7 +151,7 @@ def running(version: str, charset: str = "UTF-8", *, timed: bool = False) -> Ite
             port, token, process = launch_gateway(
                 jarpath=str(shipped_by_pyspark("py4j-*.jar")),
                 classpath=os.pathsep.join(map(str, class_path)),
-                # RocketMQ writes its logs below the home folder, whatever their level.
+                # RocketMQ writes logs below the home folder, regardless of the log level.
                 javaopts=[
                     *(_TIMED if timed else _SHORT_CASES),
                     *_OPTIONS,
@@ -169,20 +169,20 @@ def running(version: str, charset: str = "UTF-8", *, timed: bool = False) -> Ite
             raise SetUpError(
                 f"The JVM for RocketMQ {version} did not start; see {log.name} in .local/logs."
             ) from None
-        # What is made in the JVM ends with it: nothing is left to tell it when Python drops an object later.
+        # JVM objects live until the JVM ends. Without memory management, Python does not contact an ended JVM to release them.
         parameters = GatewayParameters(port=port, auth_token=token, enable_memory_management=False)
         gateway = JavaGateway(gateway_parameters=parameters)
         try:
             yield RocketMQ(version, gateway)
         finally:
             gateway.close()
-            # The JVM ends when its input does.
+            # The JVM ends when its standard input is closed.
             process.stdin.close()
             process.wait(timeout=_PATIENCE_S)
 
 
 def _libraries(version: str) -> list[Path]:
-    """Return the libraries of a release; our JSON reader comes first, because 5.x brings an older one."""
+    """Return the libraries of a release. Jackson from PySpark is first, because 5.x contains an older one."""
     jackson = [
         shipped_by_pyspark(f"jackson-{part}-[0-9]*.jar") for part in ("core", "databind", "annotations")
     ]
@@ -190,7 +190,7 @@ def _libraries(version: str) -> list[Path]:
 
 
 def _compiled(version: str, home: Path) -> Path:
-    """Return the folder of the compiled program; compile it again when the program or a jar has changed."""
+    """Return the folder of the compiled program, which is compiled again if the program or a jar has changed."""
     before_5 = version.startswith("4.")
     folders = [_SOURCES / "every_release", _SOURCES / ("before_5" if before_5 else "since_5")]
     sources = sorted(source for folder in folders for source in folder.rglob("*.java"))
@@ -206,7 +206,7 @@ def _compiled(version: str, home: Path) -> Path:
         for source in sources:
             text = source.read_text(encoding="utf-8")
             if before_5:
-                # 5.1.0 moved what travels between client and broker into another package.
+                # 5.1.0 moved the protocol classes of client and broker to another package.
                 text = text.replace("rocketmq.remoting.protocol.", "rocketmq.common.protocol.")
             adapted.append(Path(scratch) / source.name)
             adapted[-1].write_text(text, encoding="utf-8")

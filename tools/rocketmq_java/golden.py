@@ -1,4 +1,4 @@
-"""The golden files in `tests/golden`: their inputs stay, and RocketMQ's classes write what is expected.
+"""The golden files in `tests/golden`: their inputs do not change, and RocketMQ's classes compute the expected results.
 
 Belongs here: reading and writing the files, and grouping the answers of the releases.
 Does not belong here: comparing anything with them (see `tests/strategies`).
@@ -29,7 +29,7 @@ FAMILIES: Final = {
     "queues_from_route": ("4.9.7", "5.3.3", "5.5.0"),
     "rebalance": VERSIONS,
 }
-"""Each family with the releases whose answers its file holds."""
+"""Family -> the releases whose results its file contains."""
 
 
 def read(family: str) -> list[dict[str, Any]]:
@@ -39,14 +39,14 @@ def read(family: str) -> list[dict[str, Any]]:
 
 
 def as_text(cases: Iterable[dict[str, Any]]) -> str:
-    """Return a golden file's content: a case a line, ASCII only."""
+    """Return the content of a golden file: one case per line, ASCII only."""
     return "".join(json.dumps(case, separators=(",", ":")) + "\n" for case in cases)
 
 
 def answered(
     family: str, cases: Sequence[dict[str, Any]], releases: Iterable[RocketMQ]
 ) -> list[dict[str, Any]]:
-    """Return the cases with what each release answers as `expect`; releases that agree share one element."""
+    """Return the cases with the results of each release as `expect`. Releases with equal results share one element."""
     expected: list[list[dict[str, Any]]] = [[] for _ in cases]
     for release in releases:
         for answers, answer in zip(expected, release.answer(family, cases), strict=True):
@@ -63,13 +63,13 @@ def answered(
 
 
 def write(added: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
-    """Write every golden file anew.
+    """Rewrite every golden file.
 
     Args:
-        added: Family -> cases without `expect` that are to come behind those of the file.
+        added: Family -> cases without `expect` to append to those of the file.
 
     Returns:
-        Family -> how many cases its file holds now.
+        Family -> the new number of cases in its file.
 
     Raises:
         SetUpError: The Java classes cannot be run.
@@ -86,7 +86,7 @@ def write(added: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
 
 
 def _zipped(text: str) -> bytes:
-    """Compress a text without a name or a time, so that equal content is an equal file."""
+    """Compress a text without a name or a time, so that equal contents give equal files."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=buffer, mtime=0) as file:
         file.write(text.encode("ascii"))

@@ -1,14 +1,14 @@
-"""A healthy RocketMQ cluster of any size that answers the collector, for what no real cluster here is large enough for.
+"""A simulated healthy RocketMQ cluster that answers the collector, in sizes that no available real cluster has.
 
     python -m tools.simulated_cluster --brokers 100 --topics 5000 --groups 3000 --clients-per-group 8 \
         --ds 2026-11-16 --cluster big --exports DIR --settings FILE
 
-The export is collected by the collector itself (`rebalance_ledger.collectors.live`), which asks `answers.HealthyCluster` instead of
-RocketMQ's admin client: so it has the lines, and the refusals, that a capture of such a cluster would have. Clients hold
-what their strategies give them (`strategies`). The same arguments give the same bytes.
+The collector itself (`rebalance_ledger.collectors.live`) writes the export. It queries `answers.HealthyCluster` instead of
+RocketMQ's admin client, so the export has the same lines and error lines as a capture of such a cluster. Clients hold
+the queues that their strategies assign (`strategies`). Equal arguments give equal bytes.
 
-Belongs here: `layout`, which topics, groups and clients there are and who owns what; `answers`, the texts that name
-servers, brokers and clients give; `generate`, the capture. Does not belong here: clusters with faults (tests build
+Belongs here: `layout`, the topics, groups, clients and owners; `answers`, the payloads of name
+servers, brokers and clients; `generate`, the capture. Does not belong here: clusters with faults (tests build
 those line by line).
 """
 

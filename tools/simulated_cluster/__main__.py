@@ -13,7 +13,7 @@ from tools.simulated_cluster.layout import Layout, Size
 
 
 def main() -> int:
-    """Write one export and say how large it is; return 2 where it cannot be written."""
+    """Write one export and print its size. Return 2 if it cannot be written."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.simulated_cluster", description="Export a simulated cluster."
     )

@@ -1,9 +1,9 @@
-"""What the servers of a simulated cluster answer, in the form that RocketMQ 5.3.3 gives it on the wire.
+"""The answers of a simulated cluster's servers, in the wire format of RocketMQ 5.3.3.
 
-Belongs here: the text of each kind of payload, and the refusals. Does not belong here: what the cluster is (`layout`).
+Belongs here: the text of each kind of payload, and the errors. Does not belong here: the cluster itself (`layout`).
 
-Names need no escapes: `layout` makes them of letters, digits and `%@#_-`. Numbers that only tell how busy the cluster is
-are arithmetic on names, so that two answers about one queue agree.
+Names need no escapes: `layout` creates them from letters, digits and `%@#_-`. Numbers that only show the cluster's load
+are computed from names, so that two answers about one queue agree.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SYSTEM_GROUPS: Final = (
 _ANY_QUEUE: Final = -1
 """The queue id under which a client pops every queue of a broker."""
 
-# Properties of a push consumer that are the same for all; those that differ are put before them.
+# Properties that are equal for all push consumers. Those that differ are written before them.
 _PROPERTIES_OF_ALL: Final = ",".join(
     f'"{name}":"{value}"'
     for name, value in {
@@ -127,17 +127,17 @@ _BROKER_SETTINGS: Final = {
 
 
 class HealthyCluster:
-    """Answers every question of the collector as the servers and clients of a layout would.
+    """An admin client that answers every request of the collector like the servers and clients of a layout.
 
-    It keeps the layout and the client that it was asked about last, so that its own memory stays out of what is measured.
+    It stores only the layout and the owners of the last requested group, so that measurements exclude its own memory.
     """
 
     def __init__(self, layout: Layout, at: datetime) -> None:
-        """Take the layout.
+        """Index the layout.
 
         Args:
             layout: The cluster.
-            at: When it is asked; clients have run for hours and pulled within the last seconds.
+            at: The time of the requests. Clients have run for hours and pulled within the last seconds.
         """
         self._layout = layout
         self._now_ms = int(at.timestamp() * 1000)
@@ -156,10 +156,10 @@ class HealthyCluster:
         self._owners_of = lru_cache(maxsize=1)(lambda group: group.owners())
 
     def ask(self, question: Question, _timeout_ms: int) -> Answer:
-        """Answer one question, at once.
+        """Answer one request immediately.
 
         Raises:
-            ValueError: The collector asks for something that no simulated server knows.
+            ValueError: No simulated server supports this request of the collector.
         """
         kind = question.kind
         if kind.startswith("nameserver_"):
@@ -225,7 +225,7 @@ class HealthyCluster:
         return f'{{"brokerAddrTable":{{{table}}},"clusterAddrTable":{{"{self._layout.cluster}":[{names}]}}}}'
 
     def _route(self, topic: Topic) -> str:
-        # To clients from 4.9.4 on, a name server writes plain JSON.
+        # A name server sends plain JSON to clients from 4.9.4 on.
         brokers = ",".join(self._broker_data(broker, '"') for broker in topic.brokers)
         queues = ",".join(
             f'{{"brokerName":"{broker.name}","perm":{topic.perm},"readQueueNums":{topic.queues_on_broker},'
@@ -278,7 +278,7 @@ class HealthyCluster:
         return f'{{"messageRequestModeMap":{{{table}}}}}'
 
     def _producers(self, broker: Broker) -> str:
-        """Return one producer for each domain, and the one inside every consumer that sends messages back."""
+        """Return one producer for each domain, and the inner producer of each consumer, which sends messages back."""
         inner = ",".join(
             _producer(client_id, group.release.ordinal, self._now_ms)
             for group in self._groups_on[broker.name]
@@ -303,7 +303,7 @@ class HealthyCluster:
         return f'{{"offsetTable":{{{",".join(entries)}}},"topicPutTps":12.5}}'
 
     def _end_offset(self, topic: str, broker: str, queue_id: int) -> int:
-        """Return how many messages were ever written to a queue."""
+        """Return the number of messages ever written to a queue."""
         if not self._topics[topic].has_messages:
             return 0
         return 1_000_000 + _number_of(topic) % 900_000 + _number_of(broker) % 5_000 + queue_id * 17
@@ -328,7 +328,7 @@ class HealthyCluster:
         )
 
     def _consume_stats(self, group: Group, broker: Broker) -> str:
-        """Return the progress of a group on a broker; no broker knows any of a broadcasting group."""
+        """Return the progress of a group on a broker. Brokers have no progress of a broadcasting group."""
         entries = []
         has_progress = group.sharing != BROADCASTING
         for topic in (topic for topic in group.subscribed if has_progress and broker in topic.brokers):
@@ -428,7 +428,7 @@ def _message_model(group: Group) -> str:
 
 
 def _read_offset(end: int) -> int:
-    """Return how far consumers are: a few messages behind."""
+    """Return the offset of the consumers, a few messages behind the end."""
     return max(0, end - end % 7)
 
 

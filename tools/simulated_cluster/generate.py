@@ -1,6 +1,6 @@
-"""The capture: the collector asks a simulated cluster, and the export is sealed.
+"""The capture: the collector queries a simulated cluster and seals the export.
 
-Belongs here: the clock and the settings of such a capture. Does not belong here: what is asked (`rebalance_ledger.collectors.live`).
+Belongs here: the clock and the settings of such a capture. Does not belong here: the requests (`rebalance_ledger.collectors.live`).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _READING = timedelta(milliseconds=1)
 def generate(layout: Layout, exports: Path, ds: date, settings_file: Path | None = None) -> Manifest:
     """Collect a simulated cluster and seal the export.
 
-    One call at a time and a clock that only counts: the same layout and day give the same bytes.
+    With one call at a time and a clock that only counts, equal layouts and days give equal bytes.
 
     Args:
         layout: The cluster.
         exports: The folder of all exports.
         ds: The day.
-        settings_file: Where to write what the ledger must know of its groups; None for nowhere.
+        settings_file: The file for the group settings that the ledger needs, or None to write no file.
 
     Raises:
-        ExportError: The export is already there, or cannot be written.
+        ExportError: The export already exists or cannot be written.
     """
     begin = datetime.combine(ds, _BEGIN)
     with ExportWriter(exports, layout.cluster, ds) as writer:
@@ -60,7 +60,7 @@ def generate(layout: Layout, exports: Path, ds: date, settings_file: Path | None
 
 
 class _Clock:
-    """Moves on by a millisecond whenever it is read."""
+    """A clock that advances by a millisecond at each read."""
 
     def __init__(self, begin: datetime) -> None:
         self._now = begin
@@ -71,7 +71,7 @@ class _Clock:
 
 
 class _Quiet:
-    """Nobody watches."""
+    """A progress listener that ignores all events."""
 
     def begin(self, what: str, total: int) -> None:
         """Receive the name of a stage that starts."""

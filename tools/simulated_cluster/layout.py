@@ -1,6 +1,6 @@
-"""Which brokers, topics, groups and clients a simulated cluster has, and which queues each client holds.
+"""The brokers, topics, groups and clients of a simulated cluster, and the queues that each client holds.
 
-Belongs here: sizes, names, who subscribes to what. Every choice is drawn from one seed. Does not belong here: texts of
+Belongs here: sizes, names, subscriptions. One seed determines every choice. Does not belong here: texts of
 payloads (`answers`), rules of RocketMQ (`strategies`).
 """
 
@@ -58,14 +58,14 @@ EVENTS: Final = ("paid", "created", "changed", "closed", "synced", "expired", "r
 _FEWEST_BROKERS: Final = 4
 _MOST_BROKERS: Final = 16
 _EVERYWHERE: Final = 100
-"""One topic of so many lies on all brokers."""
+"""One topic in this many is on all brokers."""
 _QUEUES_ON_BROKER: Final = (4, 8, 8, 16)
 _MOST_TOPICS: Final = 5
 _VIRTUAL_NODES: Final = (10, 20, 50, 100, 200, 500)
 _UNEVEN: Final = 2.0
-"""From this share of the mean on, a client is loaded unfairly."""
+"""From this multiple of the mean on, the load of a client is unfair."""
 
-# Of a hundred groups in a row. Few have CONFIG: nobody writes lists for thousands of queues.
+# The strategies of a hundred consecutive groups. Few use CONFIG, because no operator writes lists for thousands of queues.
 _SHARING: Final = (
     (
         ("AVG",) * 9
@@ -78,17 +78,17 @@ _SHARING: Final = (
     + ("CONFIG",)
 )
 _LAST_4: Final = 3
-"""Every so many groups that may, one still runs the older client."""
+"""One in this many groups, except POP groups, still runs the older client."""
 
 
 class Size(NamedTuple):
-    """How large a cluster is.
+    """The size of a cluster.
 
     Attributes:
         broker_count: masters; each has a slave.
-        topic_count: topics that somebody made; retry topics and RocketMQ's own come on top.
+        topic_count: application topics, without retry topics and RocketMQ's own topics.
         group_count: consumer groups.
-        clients_per_group: on average, where the topics have queues for so many.
+        clients_per_group: on average, if the topics have enough queues.
     """
 
     broker_count: int
@@ -98,7 +98,7 @@ class Size(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A release of the Java client: its version, and how it reports it."""
+    """A release of the Java client: its version, and the number by which clients report it."""
 
     version: str
     ordinal: int
@@ -124,14 +124,14 @@ class Broker:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Topic:
-    """A topic and where it lies: the same number of queues on each of its brokers, read and written alike.
+    """A topic and its brokers: each has the same number of read queues and write queues.
 
     Attributes:
         name: the topic.
         brokers: sorted by name.
         queues_on_broker: on each of them.
         perm: 4 to read, 2 to write, 1 to inherit.
-        has_messages: whether anybody writes to it: nothing is ever retried here, nor do brokers write to their own topics.
+        has_messages: whether it has messages. Retry topics and the brokers' own topics have none here.
     """
 
     name: str
@@ -142,11 +142,11 @@ class Topic:
 
     @property
     def queue_count(self) -> int:
-        """Queues on all brokers."""
+        """The number of queues on all brokers."""
         return len(self.brokers) * self.queues_on_broker
 
     def queues(self) -> list[MessageQueue]:
-        """Return all queues, in the order in which clients divide them."""
+        """Return all queues in the order that clients use for the assignment."""
         return sort_queues(
             MessageQueue(self.name, broker.name, queue_id)
             for broker in self.brokers
@@ -160,12 +160,12 @@ class Group:
 
     Attributes:
         name: the group.
-        topics: what it subscribes to, its retry topic not counted.
-        retry: its retry topic: one queue on each broker that its clients are connected to.
+        topics: the topics that it subscribes to, without its retry topic.
+        retry: its retry topic, with one queue on each broker that its clients are connected to.
         sharing: the name of a strategy, `BROADCASTING` or `POP`.
-        client_ids: in the order in which clients divide.
-        release: of every client.
-        settings: what the settings file has to say; None for nothing.
+        client_ids: in the order that clients use for the assignment.
+        release: the release of all clients.
+        settings: the group's settings for the ledger, or None.
     """
 
     name: str
@@ -178,16 +178,16 @@ class Group:
 
     @property
     def strategy(self) -> str:
-        """What the clients report: who does not divide has the default all the same."""
+        """The strategy that the clients report, which is the default for clients that do not use one."""
         return "AVG" if self.sharing in {BROADCASTING, POP} else self.sharing
 
     @property
     def subscribed(self) -> tuple[Topic, ...]:
-        """All topics that its clients subscribe to; broadcasting ones never retry."""
+        """All topics that its clients subscribe to. Broadcasting clients have no retry topic."""
         return self.topics if self.sharing == BROADCASTING else (*self.topics, self.retry)
 
     def owners(self) -> dict[str, list[MessageQueue]]:
-        """Return the queues in each client's process table, by client id, without those that the client pops."""
+        """Return client id -> the queues in its process table, without those that the client pops."""
         held: dict[str, list[MessageQueue]] = {client_id: [] for client_id in self.client_ids}
         if self.sharing == BROADCASTING:
             everything = [queue for topic in self.topics for queue in topic.queues()]
@@ -216,15 +216,15 @@ class Group:
 
 
 class Layout:
-    """A healthy cluster: every queue has the owner that its group's strategy gives it, and no client has too many.
+    """A healthy cluster: every queue has the owner that its group's strategy assigns, and no client has too many queues.
 
     Attributes:
-        cluster: its name.
-        size: what was asked for.
+        cluster: the name of the cluster.
+        size: the requested size.
         nameservers: addresses.
         brokers: all brokers.
-        topics: what consumers may subscribe to.
-        system_topics: what brokers make for themselves.
+        topics: the topics that consumers can subscribe to.
+        system_topics: the topics that brokers create for themselves.
         groups: all groups.
     """
 
@@ -241,12 +241,12 @@ class Layout:
 
     @cached_property
     def all_topics(self) -> tuple[Topic, ...]:
-        """Retry topics and those of the brokers too."""
+        """All topics, including retry topics and system topics."""
         return (*self.topics, *(group.retry for group in self.groups), *self.system_topics)
 
     @property
     def settings(self) -> ClusterSettings:
-        """What no export can tell of the groups."""
+        """The settings of the groups, which are in no export."""
         return ClusterSettings(groups={group.name: group.settings for group in self.groups if group.settings})
 
     def _group(self, number: int) -> Group:
@@ -266,7 +266,7 @@ class Layout:
         return _configured(group)
 
     def _client_ids(self, count: int, sharing: str) -> list[str]:
-        """Create ids as RocketMQ does: only those of broadcasting clients, or with a name given, outlive a restart."""
+        """Create ids as RocketMQ does: only ids of broadcasting clients and of named instances survive a restart."""
         ids = []
         for _ in range(count):
             number, self._client_count = self._client_count, self._client_count + 1
@@ -300,7 +300,7 @@ def _topics(draw: random.Random, count: int, brokers: tuple[Broker, ...]) -> tup
             topics.append(Topic(name, brokers, _FEWEST_BROKERS, has_messages=True))
             continue
         on = min(draw.randint(_FEWEST_BROKERS, _MOST_BROKERS), len(brokers))
-        # As many in each room as can be, or some rooms' clients would idle under MACHINE_ROOM_NEARBY.
+        # Spread the brokers over the rooms evenly. Otherwise clients in some rooms would be idle under MACHINE_ROOM_NEARBY.
         by_room = [
             draw.sample(brokers[room :: len(ROOMS)], len(brokers[room :: len(ROOMS)]))
             for room in range(len(ROOMS))
@@ -332,7 +332,7 @@ def _system_topics(cluster: str, brokers: tuple[Broker, ...]) -> tuple[Topic, ..
 
 
 def _configured(group: Group) -> Group:
-    """Return the group with the parameters of its strategy, or with AVG where no parameters leave it healthy."""
+    """Return the group with parameters for its strategy, or with AVG if no parameters keep it healthy."""
     for settings in _possible_settings(group):
         configured = _with(group, group.sharing, settings)
         if _is_even(configured):
@@ -365,7 +365,7 @@ def _possible_settings(group: Group) -> Sequence[GroupSettings | None]:
 
 
 def _lists(group: Group) -> ConfigStrategy:
-    """Create a list for each client, as an operator would write it who wants every queue read: what AVG would give."""
+    """Create a list for each client: the queues that AVG would assign, so that every queue is consumed."""
     lists: dict[str, list[ConfiguredQueues]] = {}
     for client_id, queues in _with(group, "AVG", None).owners().items():
         ids: dict[tuple[str, str], list[int]] = {}
@@ -383,7 +383,7 @@ def _with(group: Group, sharing: str, settings: GroupSettings | None) -> Group:
 
 
 def _is_even(group: Group) -> bool:
-    """Return whether each client has a fair share of each topic; a retry topic has too few queues for that."""
+    """Return whether each client has a fair share of each topic, except the retry topic, which has too few queues."""
     if group.sharing not in {"CONSISTENT_HASH", "MACHINE_ROOM_NEARBY"}:
         return True
     counts = {topic.name: dict.fromkeys(group.client_ids, 0) for topic in group.subscribed}
