@@ -263,7 +263,7 @@ def configured_otherwise_than_settings_say(day: StagedDay, group: str) -> None:
 
 
 def add_ring(day: StagedDay, group: str, owners: str) -> None:
-    """Add a group of c1 and c2 whose owners of `ring` are given by their last digits, besides owners by AVG strategies."""
+    """Add a group with owners of `ring` on CONSISTENT_HASH, as digits of c1 and c2, and with owners on the AVG strategies."""
     day.add_group(group, "ring", ("c1", "c2"), ("CONSISTENT_HASH", "AVG", "AVG_BY_CIRCLE"))
     day.configure(group, strategy="CONSISTENT_HASH", virtual_node_count=10)
     for client in ("c1", "c2"):

@@ -81,7 +81,7 @@ def test_files_have_the_prepared_state(group: str, rows: Mapping[str, list[dict[
     found = [
         (row["state"], row["start_outcome"], row["start_from"])
         for row in rows["broadcast_offset_file"]
-        # The client whose folder belongs to an old process has a row of its own, without files.
+        # The client whose folder belongs to an old process has an additional row without files.
         if row["consumer_group"] == group and (group != "old_process" or "#" in row["client_id"])
     ]
 

@@ -67,7 +67,7 @@ def _without_proxies(ds: date) -> ExportBuilder:
     for group in groups:
         for broker in "ab":
             export.no_members(broker, group) if group not in {"half-asked", "elsewhere"} else None
-    # On the first day it could not be asked.
+    # Maximum, committed and pulled offset of queue 0. All other groups have (50, 40, 40).
     offsets = {
         "moved": (50, 40 + is_second, 40 + is_second),
         "in-flight": (50, 40, 41 + is_second),

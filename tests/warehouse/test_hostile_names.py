@@ -1,6 +1,6 @@
 """Names of a cluster are treated as text everywhere, from the export to every output.
 
-Single parts have their own tests with such names (the reader of RocketMQ's JSON, publication, Data Docs,
+Some parts also have separate tests with such names (the reader of RocketMQ's JSON, publication, Data Docs,
 `ledger sql`). RocketMQ's part is in `tests/e2e/test_real_clusters.py`.
 """
 
