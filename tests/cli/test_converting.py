@@ -204,7 +204,7 @@ def computed(spark: SparkSession, folder: Path) -> dict[str, list[Row]]:
 
 
 def of_groups(rows: list[Row], groups: set[str]) -> set[str]:
-    """Return the rows of some groups without client ages, because the two captures were not simultaneous."""
+    """Return the rows of some groups without client ages, because the two captures alternated."""
     return {
         json.dumps(
             {column: value for column, value in row.items() if column != "newest_client_age_ms"},

@@ -20,7 +20,7 @@ from rebalance_ledger.rocketmq.consume_from import (
 def restart(**given: Any) -> tuple[str, int, int, int]:
     """Return the reason, offset, skipped and repeated count of a queue with messages 10 to 99.
 
-    By default no offset is stored.
+    By default no offset is stored, and none was observed earlier.
     """
     queue = {
         "stored": NONE,
