@@ -179,7 +179,7 @@ def give_to_table(
 def write_to_table(batches: pa.RecordBatchReader, table_place: str, day: DayRows) -> list[AddAction]:
     """Write rows to a file in the folder of a published table, where readers ignore it until it is committed.
 
-    `write_deltalake` would start a query engine, which takes a tenth of the CPU time and of the memory of a small publication.
+    `write_deltalake` would start a query engine, whose memory is a tenth of that of a small publication.
 
     Args:
         batches: The rows, with the columns `cluster` and `ds`.
