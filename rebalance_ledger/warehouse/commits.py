@@ -406,13 +406,13 @@ def replace_day(
             description=description(table),
             storage_options=storage_options(place),
         )
-    footers = footers_of(rows, place, day) if isinstance(rows, StagedFiles) else []
-    if isinstance(rows, StagedFiles) and have_types_of(footers, table):
-        return _commit_files(delta, place, day, give_to_table(rows, footers, place, day), properties)
-    dataset = rows_of_files(rows.places, table) if isinstance(rows, StagedFiles) else rows
-    return _commit_files(
-        delta, place, day, write_to_table(_batches(dataset, arrow_schema(table)), place, day), properties
-    )
+    if isinstance(rows, StagedFiles):
+        footers = footers_of(rows, place, day)
+        if have_types_of(footers, table):
+            return _commit_files(delta, place, day, give_to_table(rows, footers, place, day), properties)
+        rows = rows_of_files(rows.places, table)
+    actions = write_to_table(_batches(rows, arrow_schema(table)), place, day)
+    return _commit_files(delta, place, day, actions, properties)
 
 
 def _commit_files(
