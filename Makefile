@@ -93,7 +93,7 @@ e2e-ci-clusters: setup
 faults: setup ## runs that are killed at any moment, doubled, stopped, out of disk, executors or Airflow's database; an hour
 	@$(IN_ENVIRONMENT) pytest -m faults tests/faults
 
-e2e-cluster: setup ## days on Spark workers and in an object store, equal tables; KIND=processes, many_clusters, containers, demo or object_store for one of them
+e2e-cluster: setup ## days on Spark workers and in an object store, equal tables; KIND=processes, many_clusters, containers, fresh_clone, demo or object_store for one of them
 	@$(IN_ENVIRONMENT) pytest -m "e2e_cluster or e2e" tests/e2e_cluster tests/object_store $(if $(KIND),-k $(KIND))
 
 bench: setup ## the hot paths beside what they are compared with: table, docs/benchmarks; wants a JDK and a quiet machine

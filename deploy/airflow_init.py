@@ -1,6 +1,6 @@
-"""Prepare Airflow's metadata and end: tables, pools, and the user `admin` with the drawn password: `airflow_init.py PASSWORD_FILE`.
+"""Prepare Airflow's metadata and exit: tables, pools, and the user `admin` with the generated password: `airflow_init.py PASSWORD_FILE`.
 
-Belongs here: what every start of the deployment does once, before Airflow's parts. Does not belong here: further users; an
+Belongs here: what every start of the deployment does once, before Airflow's components. Does not belong here: further users; an
 administrator adds them on Airflow's pages or with `airflow users create`.
 """
 

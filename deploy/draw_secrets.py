@@ -1,10 +1,10 @@
 """Write the secrets of the deployment into files, one folder for each set of services that reads them: `draw_secrets.py FOLDER`.
 
-Belongs here: drawing secrets, and taking over those that an older installation has in `.env`. Does not belong here: who reads which
+Belongs here: generating secrets, and migrating those that an older installation has in `.env`. Does not belong here: who reads which
 folder; the volumes in `docker-compose.yml` decide that.
 
-A secret is drawn once and then kept. Only the keys of the object store follow `.env` later, because they may be those of a store
-elsewhere. Standard library only.
+A secret is generated once and then kept. Only the keys of the object store can change in `.env` later, because they may belong to
+another store. Standard library only.
 """
 
 from __future__ import annotations

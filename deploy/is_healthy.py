@@ -1,7 +1,7 @@
-"""Whether a part of the deployment is well, for the health checks of `docker-compose.yml`: `is_healthy.py URL [FIELD=VALUE]`.
+"""Check whether a component of the deployment is healthy, for `docker-compose.yml`: `is_healthy.py URL [FIELD=VALUE]`.
 
-It is well if the address answers 200 and, where a field is named (`scheduler.status`), if the answer is JSON in which it has the value.
-Standard library only, so that a look costs a few milliseconds; `airflow jobs check` costs 14 seconds of a processor.
+It is healthy if the URL answers 200 and, if a field is named (such as `scheduler.status`), the answer is JSON with this value.
+Standard library only, so that a check takes a few milliseconds; `airflow jobs check` takes 14 seconds of CPU time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SECONDS = 5
 
 
 def main() -> int:
-    """Look once; return 0 if it is well, 1 after printing what is wrong."""
+    """Check once; return 0 if it is healthy, or print the reason and return 1."""
     address, *expected = sys.argv[1:]
     try:
         with build_opener(ProxyHandler({})).open(address, timeout=_SECONDS) as answer:

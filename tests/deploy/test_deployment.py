@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from tests.e2e_cluster.compose_file import COMPOSE_FILE, required_variables, ser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 ROOT = COMPOSE_FILE.parent
 DEPLOY = ROOT / "deploy"
@@ -295,3 +295,12 @@ def test_environment_variables_of_the_developers_shell_do_not_change_container_p
     )
     assert "LEDGER_EXPORTS" in of_checkout
     assert not of_checkout & set(re.findall(r"(?<!\$)\$\{(\w+)", COMPOSE_FILE.read_text(encoding="utf-8")))
+
+
+def test_the_image_has_the_pages_of_findings() -> None:
+    """The report of a day contains them. The image has the folders that .dockerignore names, and no others."""
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    in_image = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    pages = Path("docs/findings")
+    assert list((ROOT / pages).glob("*.md"))
+    assert in_image & {str(pages), *map(str, pages.parents)}

@@ -1,0 +1,109 @@
+"""A fresh clone as a new user starts it: `docker compose up --wait`, a day of the sample, and its report after a login."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from tests.e2e_cluster.deployment import ROOT
+from tests.e2e_cluster.images import postgres_image
+from tests.real_cluster.processes import FreePorts
+from tools.browser import browser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.e2e_cluster.engine import Docker
+
+pytestmark = [pytest.mark.e2e_cluster, pytest.mark.timeout(2400)]
+
+_IMAGE = "ledger-e2e-clone:local"
+_DAY = "2026-11-16"
+_REPORT = f"/queue-ledger/shop-prod/{_DAY}/report.html"
+
+
+class FreshClone:
+    """A clone of the last commit, and the Compose project in it.
+
+    Args:
+        docker: The engine.
+        folder: The folder for the clone; it does not exist yet.
+    """
+
+    def __init__(self, docker: Docker, folder: Path) -> None:
+        ports = FreePorts()
+        listen = f"127.0.0.1:{ports.block(1)}"
+        self.url = f"http://{listen}"
+        self._folder = folder
+        self._environment = {
+            **docker.environment,
+            "COMPOSE_PROJECT_NAME": "ledger-e2e-clone",
+            "BASE_IMAGE": docker.base_image,
+            "LEDGER_IMAGE": _IMAGE,
+            "POSTGRES_IMAGE": postgres_image(docker),
+            "AIRFLOW_LISTEN": listen,
+            "AIRFLOW_BASE_URL": self.url,
+            "SPARK_MASTER_LISTEN": f"127.0.0.1:{ports.block(1)}",
+        }
+        subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+
+    def compose(self, *words: str) -> str:
+        """Run `docker compose` in the clone, and return its output."""
+        answer = subprocess.run(
+            ["docker", "compose", *words],
+            cwd=self._folder,
+            env=self._environment,
+            check=False,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        assert answer.returncode == 0, f"{words}\n{answer.stdout[-4000:]}\n{answer.stderr[-4000:]}"
+        return answer.stdout
+
+    def set(self, variable: str, value: str) -> None:
+        """Add a variable to `.env`."""
+        with (self._folder / ".env").open("a", encoding="utf-8") as file:
+            file.write(f"{variable}={value}\n")
+
+
+@pytest.fixture(scope="module")
+def clone(docker: Docker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshClone]:
+    """Yield a clone that is up; remove containers, volumes and image afterwards."""
+    fresh = FreshClone(docker, tmp_path_factory.mktemp("fresh") / "clone")
+    try:
+        fresh.compose("config", "--quiet")
+        fresh.compose("up", "--wait")
+        yield fresh
+    finally:
+        fresh.compose("down", "--volumes", "--timeout=5")
+        docker.run("image", "rm", _IMAGE)
+
+
+def test_a_day_of_the_sample_is_published_and_its_report_is_shown_after_a_login(
+    clone: FreshClone, tmp_path: Path
+) -> None:
+    clone.set("LEDGER_EXPORTS_FROM", "./samples/exports")
+    clone.compose("up", "--wait")
+    run_dag = ["python", "/opt/rebalance-ledger/deploy/run_dag.py", "cluster_ledger"]
+    clone.compose(
+        "exec", "--no-TTY", "airflow-scheduler", *run_dag, f'{{"cluster": "shop-prod", "ds": "{_DAY}"}}'
+    )
+    password = clone.compose("run", "--rm", "secrets-init", "cat", "/run/ledger-secrets/admin/password")
+
+    with browser(tmp_path / "profile") as window:
+        window.open(clone.url + _REPORT)
+        assert _DAY not in window.driver.title
+        window.open(clone.url)
+        window.wait_for("input[name=username]").send_keys("admin")
+        window.wait_for("input[name=password]").send_keys(password.strip())
+        window.driver.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+        window.wait_for("nav")
+        window.open(clone.url + _REPORT)
+        window.wait_for_title(f"shop-prod, {_DAY}")
+        assert window.console_errors() == []
+        assert window.serious_violations() == []
