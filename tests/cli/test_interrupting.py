@@ -44,7 +44,7 @@ def started(*words: str) -> subprocess.Popen[str]:
     return process
 
 
-def last_words(process: subprocess.Popen[str]) -> str:
+def last_output(process: subprocess.Popen[str]) -> str:
     """Return the standard error of a process; kill it if it does not end by itself."""
     try:
         return process.communicate(timeout=TIMEOUT_S)[1]
@@ -72,7 +72,7 @@ def test_ctrl_c_ends_a_query_at_once(shop_warehouse: str, query: str, options: t
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    err = last_words(process)
+    err = last_output(process)
     assert process.returncode == 130
     assert err == f"{INTERRUPTED_SENTENCE}\n"
 
@@ -80,7 +80,7 @@ def test_ctrl_c_ends_a_query_at_once(shop_warehouse: str, query: str, options: t
 @pytest.mark.parametrize("query", [ENDLESS, UNINTERRUPTIBLE], ids=["endless", "one_call"])
 def test_a_query_is_ended_at_its_time_limit_even_if_it_does_not_stop(shop_warehouse: str, query: str) -> None:
     process = started("sql", query, f"--warehouse={shop_warehouse}", "--timeout-seconds=0.5")
-    err = last_words(process)
+    err = last_output(process)
     assert process.returncode == 2
     assert "not answered in time" in err
     assert len(err.splitlines()) == 1

@@ -28,9 +28,9 @@ with open(os.environ["ENVIRONMENTS"], "a") as environments, open("/proc/self/env
 with open(os.environ["CALLS"], "a") as calls:
     calls.write(json.dumps([{name!r}, *sys.argv[1:]]) + "\\n")
 if {name!r} == "ledger":
-    with open(os.environ["HEARD"], "a") as heard:
+    with open(os.environ["RECEIVED"], "a") as received:
         connections = [name for name in os.environ if name.startswith(("AIRFLOW_CONN_", "AWS_ENDPOINT_URL", "AWS_REGION"))]
-        heard.write(json.dumps([sys.stdin.read(), connections]) + "\\n")
+        received.write(json.dumps([sys.stdin.read(), connections]) + "\\n")
 stage = sys.argv[2] if {name!r} == "ledger" else "build"
 cluster = next((word for word in sys.argv if word.startswith("--cluster=")), "").removeprefix("--cluster=")
 with open(os.environ["ENDINGS"]) as endings:
@@ -56,8 +56,8 @@ class StandIns:
         self._calls.touch()
         self._environments = folder / "environments"
         self._environments.touch()
-        self._heard = folder / "heard"
-        self._heard.touch()
+        self._received = folder / "received"
+        self._received.touch()
         self._endings = folder / "endings"
         self.end({})
         programs = folder / "bin"
@@ -72,7 +72,7 @@ class StandIns:
         self.environment = {
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "CALLS": str(self._calls),
-            "HEARD": str(self._heard),
+            "RECEIVED": str(self._received),
             "ENVIRONMENTS": str(self._environments),
             "ENDINGS": str(self._endings),
             "LEDGER_EXPORTS": str(folder / "exports"),
@@ -95,9 +95,9 @@ class StandIns:
         return [tuple(json.loads(line)) for line in self._environments.read_text().splitlines()]
 
     @property
-    def heard(self) -> list[tuple[str, list[str]]]:
+    def received(self) -> list[tuple[str, list[str]]]:
         """For each call of `ledger`: its standard input, and the variables of Airflow connections and of the object store."""
-        return [tuple(json.loads(line)) for line in self._heard.read_text().splitlines()]
+        return [tuple(json.loads(line)) for line in self._received.read_text().splitlines()]
 
 
 @pytest.fixture

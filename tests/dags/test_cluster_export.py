@@ -177,8 +177,8 @@ def test_credentials_are_passed_on_stdin_only(
         "--nameserver=ns-2:9999",
         "--credentials-from=stdin",
     ]
-    ((heard, connections),) = stand_ins.heard
-    assert json.loads(heard) == {"access_key": "ledger", "secret_key": SECRET, "tls_key_password": "opens"}
+    ((received, connections),) = stand_ins.received
+    assert json.loads(received) == {"access_key": "ledger", "secret_key": SECRET, "tls_key_password": "opens"}
     assert connections == []
     assert SECRET not in str(stand_ins.calls)
     assert SECRET not in caplog.text

@@ -356,7 +356,7 @@ def test_the_object_store_keys_come_from_the_named_connection(
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
     monkeypatch.setenv("LEDGER_OBJECT_STORE_CONNECTION", "lake")
     stage("publish").execute(context())
-    [(_, message)] = stand_ins.heard
+    [(_, message)] = stand_ins.received
     assert sorted(message) == ["AWS_ENDPOINT_URL", "AWS_REGION"]
     building = build()
     building.execute(context())
@@ -511,7 +511,7 @@ def test_the_notification_destination_comes_from_the_connection_and_is_in_no_pro
     warehouse = stand_ins.environment["LEDGER_WAREHOUSE"]
     options = ["--cluster=c", f"--warehouse={warehouse}", "--destination-from-stdin"]
     assert stand_ins.calls == [["ledger", "notify", *options]]
-    assert [stdin for stdin, _ in stand_ins.heard] == [f"{url}\n"]
+    assert [stdin for stdin, _ in stand_ins.received] == [f"{url}\n"]
 
 
 def test_without_a_connection_no_notification_is_sent_and_the_task_is_skipped(stand_ins: StandIns) -> None:

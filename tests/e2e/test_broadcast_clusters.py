@@ -181,7 +181,7 @@ class Site:
         """
         self.members[name] = self.cluster.start_consumers(**self._wanted[name]).members[-1]
 
-    def start_twin(self, name: str) -> None:
+    def start_client_with_same_id(self, name: str) -> None:
         """Start a second process with the same client id, on the same disk."""
         self.cluster.start_consumers(**{**self._wanted[name], "host": self.second}, disk=self.node)
 
@@ -340,7 +340,7 @@ def _start(site: Site) -> None:
     site.start("old-process", instance=f"{site.cluster.process_ids()[site.node]}#1")
     for name in FULL_DISK:
         site.start(name, host=site.full, persist_interval_ms=NEVER_MS)
-    site.start_twin("same")
+    site.start_client_with_same_id("same")
     site.wait_until_first_write(*FULL_DISK)
 
 

@@ -250,7 +250,7 @@ def test_a_static_topic_hides_no_other_topic(cluster: RealCluster, collector: Co
 def test_payloads_are_the_bytes_received_over_the_wire(cluster: RealCluster, collector: Collector) -> None:
     with TcpProxy(cluster.name_servers[0]) as proxy:
         collector.run(proxy.address)
-        output = b"".join(proxy.heard)
+        output = b"".join(proxy.sent_by_server)
     lines = [
         line
         for kind in ("nameserver_topic_list", "nameserver_cluster_info", "nameserver_route")
@@ -354,7 +354,7 @@ def test_a_connection_that_breaks_once_is_reopened_and_nothing_is_missing(
 ) -> None:
     with TcpProxy(cluster.name_servers[0], [100, 3000, None]) as proxy:
         collector.run(proxy.address)
-        assert len(proxy.heard) >= 3
+        assert len(proxy.sent_by_server) >= 3
     assert not errors(collector.lines("nameserver_topic_list"))
     assert not errors(collector.lines("nameserver_route"))
 
@@ -612,13 +612,13 @@ def test_without_certificates_no_request_is_sent_not_even_in_plain_text(
         pytest.raises(UnusableConnectionError, match=r"not-there\.pem"),
     ):
         ask_name_server(proxy.address, tls=missing)
-    assert proxy.asked == []
+    assert proxy.sent_by_clients == []
 
 
 def test_requests_are_signed_and_do_not_contain_the_secret(cluster: RealCluster) -> None:
     with TcpProxy(cluster.name_servers[0]) as proxy:
         answer = ask_name_server(proxy.address, credentials=Credentials("an-account", SECRET))
-        (asked,) = proxy.asked
+        (asked,) = proxy.sent_by_clients
     assert answer.payload is not None
     assert b'"AccessKey":"an-account"' in asked
     assert b'"Signature":"' in asked

@@ -111,7 +111,9 @@ class ClusterOfContainers:
         return [found["path"].removeprefix(stage) for page in obstore.list(bucket, stage) for found in page]
 
     def computes(self, worker: int) -> bool:
-        return self._docker.says("exec", _container(worker), "pgrep", "-f", "CoarseGrainedExecutorBackend")
+        return self._docker.succeeds(
+            "exec", _container(worker), "pgrep", "-f", "CoarseGrainedExecutorBackend"
+        )
 
     def kill_worker(self, worker: int) -> None:
         self._docker.run("kill", _container(worker))

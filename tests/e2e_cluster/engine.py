@@ -62,7 +62,7 @@ class Docker:
         )
         return answer.stdout
 
-    def says(self, *words: str) -> bool:
+    def succeeds(self, *words: str) -> bool:
         """Return whether a command succeeds."""
         command = ["docker", *words]
         try:
@@ -75,7 +75,7 @@ class Docker:
 
     def has(self, image: str) -> bool:
         """Return whether an image exists or can be pulled."""
-        return self.says("image", "inspect", image) or self.says("pull", "--quiet", image)
+        return self.succeeds("image", "inspect", image) or self.succeeds("pull", "--quiet", image)
 
     @cached_property
     def base_image(self) -> str:
@@ -83,7 +83,7 @@ class Docker:
         official: str = service("secrets-init")["build"]["args"]["BASE_IMAGE"]
         if self.has(official):
             return official
-        if not self.says("image", "inspect", _HOME_MADE_BASE):
+        if not self.succeeds("image", "inspect", _HOME_MADE_BASE):
             self._make_base_image()
         return _HOME_MADE_BASE
 
@@ -119,9 +119,9 @@ def docker_engine(processes: Processes, folder: Path) -> Iterator[Docker]:
     """
     with ExitStack() as ends:
         docker = Docker(dict(os.environ))
-        if not docker.says("info"):
+        if not docker.succeeds("info"):
             docker = ends.enter_context(_own_engine(processes, folder))
-        if not docker.says("compose", "version"):
+        if not docker.succeeds("compose", "version"):
             docker.environment["DOCKER_CONFIG"] = str(_compose_plugin(folder))
         yield docker
 
@@ -151,8 +151,10 @@ def _own_engine(processes: Processes, folder: Path) -> Iterator[Docker]:
 
     def missing() -> str | None:
         if not engine.is_alive():
-            raise SetUpError(f"dockerd does not run on this machine; its last words:\n{engine.last_words()}")
-        return None if docker.says("info") else "the engine does not answer"
+            raise SetUpError(
+                f"dockerd does not run on this machine; its last output:\n{engine.last_output()}"
+            )
+        return None if docker.succeeds("info") else "the engine does not answer"
 
     try:
         wait_until(missing, _START_SECONDS)

@@ -164,7 +164,7 @@ class ClusterOfProcesses:
 
     def _start_airflow(self) -> None:
         done = self._start_service("airflow-init")
-        assert done.process.wait(_START_SECONDS) == 0, done.last_words()
+        assert done.process.wait(_START_SECONDS) == 0, done.last_output()
         api_server = self._start_service("airflow-api-server")
         # The log servers would listen on every interface; the API server reads the files.
         self.scheduler = self._start_service("airflow-scheduler", "--skip-serve-logs")
@@ -177,7 +177,7 @@ class ClusterOfProcesses:
 
         def unwell() -> str | None:
             for part in parts:
-                assert part.is_alive(), part.last_words()
+                assert part.is_alive(), part.last_output()
             return self.airflow.is_healthy()
 
         wait_until(unwell, _START_SECONDS)
@@ -185,7 +185,7 @@ class ClusterOfProcesses:
         registered = self._folder / "airflow" / "worker.pid"
 
         def unregistered() -> str | None:
-            assert worker.is_alive(), worker.last_words()
+            assert worker.is_alive(), worker.last_output()
             return None if registered.exists() else "Airflow's worker has not registered"
 
         wait_until(unregistered, _START_SECONDS)

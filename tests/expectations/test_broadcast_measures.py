@@ -119,7 +119,7 @@ def read_client(day: StagedDay, group: str) -> Row:
     return queue(day, group)
 
 
-def tell(day: StagedDay, group: str, kind: str, topic: str | None = None) -> None:
+def report_finding(day: StagedDay, group: str, kind: str, topic: str | None = None) -> None:
     measures: Row = (
         {"seen_values": ["offsets.json holds 1 offsets"], "examples": ["h1"], "process_count": 1}
         if topic is None
@@ -138,7 +138,7 @@ def line_of_the_index_lost(day: StagedDay, group: str) -> None:
 
 
 @fault("offset_file.lines_accounted")
-def failure_told_as_landed(day: StagedDay, group: str) -> None:
+def failure_reported_as_landed(day: StagedDay, group: str) -> None:
     client(day, group)
     day.of("export_record", consumer_group=group)[0]["state"] = "error"
 
@@ -165,7 +165,7 @@ def file_state_off_the_list(day: StagedDay, group: str) -> None:
 
 
 @fault("broadcast_offset_file.state_follows_evidence")
-def twins_called_ok(day: StagedDay, group: str) -> None:
+def duplicate_client_ids_reported_ok(day: StagedDay, group: str) -> None:
     client(day, group)["process_count"] = 2
 
 
@@ -206,11 +206,11 @@ def offset_of_an_unreadable_file(day: StagedDay, group: str) -> None:
         bak_state="missing",
     )
     queue(day, group, file_state="empty")
-    tell(day, group, "offset_file_lost")
+    report_finding(day, group, "offset_file_lost")
 
 
 @fault("broadcast_offset.bounds_equal_broker", "broadcast_offset.lag_consistent_with_bounds")
-def unknown_bounds_told_as_zero(day: StagedDay, group: str) -> None:
+def unknown_bounds_reported_as_zero(day: StagedDay, group: str) -> None:
     read_client(day, group)["max_offset"] = 99
 
 
@@ -220,7 +220,7 @@ def another_least_offset(day: StagedDay, group: str) -> None:
 
 
 @fault("broadcast_offset.memory_equals_client")
-def memory_that_no_client_told(day: StagedDay, group: str) -> None:
+def memory_reported_by_no_client(day: StagedDay, group: str) -> None:
     read_client(day, group)["memory_offset"] = 90
 
 
@@ -236,7 +236,7 @@ def client_that_reads_on_called_stuck(day: StagedDay, group: str) -> None:
     row = read_client(day, group)
     remembered(day, row, 95)
     row.update(state="stale", previous_offset=90, repeated_message_count=5)
-    tell(day, group, "broadcast_client_stuck", group)
+    report_finding(day, group, "broadcast_client_stuck", group)
 
 
 @fault("broadcast_offset.restart_follows")
@@ -307,7 +307,7 @@ def skipped_messages_not_counted(day: StagedDay, group: str) -> None:
         restart_offset=10,
         restart_reason="corrected_by_broker_to_min",
     )
-    tell(day, group, "broadcast_messages_lost", group)
+    report_finding(day, group, "broadcast_messages_lost", group)
 
 
 @fault("broadcast_offset.restart_follows")
@@ -321,17 +321,17 @@ def default_in_spite_of_an_offset(day: StagedDay, group: str) -> None:
 
 
 @fault("finding.broadcast_has_finding")
-def shared_file_not_told(day: StagedDay, group: str) -> None:
+def shared_file_not_reported(day: StagedDay, group: str) -> None:
     client(day, group, state="shared_file", process_count=2)
 
 
 @fault("finding.broadcast_has_finding")
-def undecided_file_not_told(day: StagedDay, group: str) -> None:
+def undecided_file_not_reported(day: StagedDay, group: str) -> None:
     client(day, group, state="unknown", start_outcome=None, start_from=None, main_state="undecided")
 
 
 @fault("finding.broadcast_has_finding")
-def lost_messages_not_told(day: StagedDay, group: str) -> None:
+def lost_messages_not_reported(day: StagedDay, group: str) -> None:
     client(day, group)
     queue(
         day,
@@ -364,21 +364,21 @@ def queue_of_a_broadcasting_group_left_out(day: StagedDay, group: str) -> None:
 
 
 @fault("finding.broadcast_has_finding")
-def another_host_told_of_corrupt_files(day: StagedDay, group: str) -> None:
+def corrupt_files_reported_for_another_host(day: StagedDay, group: str) -> None:
     client_that_does_not_start(day, group)
     day.of("finding", consumer_group=group)[0]["examples"] = ["h2"]
 
 
 @fault("finding.broadcast_has_finding")
-def another_number_of_queues_told(day: StagedDay, group: str) -> None:
+def another_number_of_queues_reported(day: StagedDay, group: str) -> None:
     file_past_the_end_of_the_log(day, group)
     day.of("finding", consumer_group=group)[0]["queue_count"] = 2
 
 
 @fault("finding.broadcast_has_finding")
-def corrupt_files_told_of_a_healthy_client(day: StagedDay, group: str) -> None:
+def corrupt_files_reported_for_a_healthy_client(day: StagedDay, group: str) -> None:
     client(day, group)
-    tell(day, group, "offset_files_corrupt")
+    report_finding(day, group, "offset_files_corrupt")
 
 
 # Valid cases that resemble a fault
@@ -420,7 +420,7 @@ def file_past_the_end_of_the_log(day: StagedDay, group: str) -> None:
         skipped_message_count=None,
         repeated_message_count=None,
     )
-    tell(day, group, "broadcast_offset_ahead", group)
+    report_finding(day, group, "broadcast_offset_ahead", group)
 
 
 @excused
@@ -447,7 +447,7 @@ def client_that_does_not_start(day: StagedDay, group: str) -> None:
         skipped_message_count=None,
         repeated_message_count=None,
     )
-    tell(day, group, "offset_files_corrupt")
+    report_finding(day, group, "offset_files_corrupt")
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ def invented_queue(day: StagedDay, group: str) -> None:
 
 
 @fault("ownership_drift.one_row_per_queue")
-def queue_told_twice(day: StagedDay, group: str) -> None:
+def queue_reported_twice(day: StagedDay, group: str) -> None:
     day.rows["ownership_drift"].append(dict(group_of_three(day, group)[0]))
 
 
@@ -161,7 +161,7 @@ def another_expected_client(day: StagedDay, group: str) -> None:
 
 
 @fault("ownership_drift.owners_equal_sources")
-def empty_where_nobody_can_tell(day: StagedDay, group: str) -> None:
+def empty_where_it_is_unknown(day: StagedDay, group: str) -> None:
     day.add_silent_group(group, "orders", "unknown", "members_unknown")
     add_drift(day, group)[0]["expected_client_ids"] = []
 
@@ -172,8 +172,8 @@ def another_observed_client(day: StagedDay, group: str) -> None:
 
 
 @fault("ownership_drift.owners_equal_sources", "ownership_drift.state_follows_owners")
-def twins_counted_as_one(day: StagedDay, group: str) -> None:
-    twins_that_answered(day, group)
+def duplicate_client_ids_counted_as_one(day: StagedDay, group: str) -> None:
+    duplicate_client_ids_that_answered(day, group)
     row = add_drift(day, group)[0]
     row.update(observed_process_count=1, state="match", likely_cause=None)
 
@@ -288,7 +288,7 @@ def mixed_strategies_that_nobody_reports(day: StagedDay, group: str) -> None:
 
 
 @fault("ownership_drift.cause_has_evidence")
-def twins_that_no_broker_lists(day: StagedDay, group: str) -> None:
+def duplicate_client_ids_that_no_broker_lists(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group)["likely_cause"] = "duplicate_client_id"
 
 
@@ -360,7 +360,7 @@ def gap_without_a_cause(day: StagedDay, group: str) -> None:
 
 @fault("process_owner.process_answered")
 def process_that_did_not_answer(day: StagedDay, group: str) -> None:
-    twins_that_answered(day, group)
+    duplicate_client_ids_that_answered(day, group)
     day.of("client_process", consumer_group=group, process="p1")[0]["process"] = "p9"
     add_drift(day, group)
 
@@ -376,7 +376,7 @@ def broker_believed_over_the_process(day: StagedDay, group: str) -> None:
         day.add("process_owner", **subject, **queue, is_pop=False)
 
 
-def twins_that_answered(day: StagedDay, group: str) -> None:
+def duplicate_client_ids_that_answered(day: StagedDay, group: str) -> None:
     """Add a group in which two processes with the client id c1 both report their process tables."""
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
     for process in ("p1", "p2"):
@@ -517,14 +517,14 @@ def another_address(day: StagedDay, topic: str) -> None:
 
 
 @fault("route_divergence.differences_follow_answers")
-def difference_that_is_not_told(day: StagedDay, topic: str) -> None:
+def difference_not_reported(day: StagedDay, topic: str) -> None:
     wiped_on_one_name_server(day, topic)
     for row in add_divergence(day, topic):
         row.update(differences=[], state="same")
 
 
 @fault("route_divergence.differences_follow_answers")
-def difference_from_the_broker_that_is_not_told(day: StagedDay, topic: str) -> None:
+def difference_from_the_broker_not_reported(day: StagedDay, topic: str) -> None:
     broker_with_fewer_queues(day, topic)
     day.of("route_divergence", topic=topic)[0]["differences"] = ["config_read_queues"]
 
@@ -554,19 +554,19 @@ def broker_with_fewer_queues(day: StagedDay, topic: str) -> None:
 
 
 @fault("finding.drift_has_finding")
-def drift_that_nobody_is_told_of(day: StagedDay, group: str) -> None:
+def drift_without_a_finding(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group)
     day.undetermined.add(group)
 
 
 @fault("finding.drift_has_finding")
-def drift_told_of_a_group_that_is_well(day: StagedDay, group: str) -> None:
+def drift_reported_for_a_healthy_group(day: StagedDay, group: str) -> None:
     group_of_three(day, group)
     day.add_finding(kind="multiple_owners", consumer_group=group, topic="orders", queue_count=1)
 
 
 @fault("finding.drift_has_finding")
-def drift_told_with_another_cause(day: StagedDay, group: str) -> None:
+def drift_reported_with_another_cause(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group)
     add_findings(day)
     row = day.of("finding", consumer_group=group)[0]
@@ -594,13 +594,13 @@ def finding_with_another_number_of_members(day: StagedDay, group: str) -> None:
 
 
 @fault("finding.divergence_has_finding")
-def divergence_told_of_a_topic_that_is_well(day: StagedDay, topic: str) -> None:
+def divergence_reported_for_a_healthy_topic(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)
     day.add_finding(kind="route_differs", topic=topic)
 
 
 @fault("finding.divergence_has_finding")
-def divergence_that_nobody_is_told_of(day: StagedDay, topic: str) -> None:
+def divergence_without_a_finding(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)
     day.remove("topic_route", topic=topic, nameserver=NAMESERVERS[1], broker_name="broker-b")
     day.undetermined.add(topic)
@@ -748,12 +748,12 @@ def queues_of_two_topics_with_one_cause(day: StagedDay, group: str) -> None:
 
 
 @excused
-def twins_that_each_answered(day: StagedDay, group: str) -> None:
-    twins_that_answered(day, group)
+def duplicate_client_ids_that_each_answered(day: StagedDay, group: str) -> None:
+    duplicate_client_ids_that_answered(day, group)
 
 
 @excused
-def twins_that_only_a_broker_could_ask(day: StagedDay, group: str) -> None:
+def duplicate_client_ids_that_only_a_broker_could_ask(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
 
 

@@ -473,7 +473,7 @@ def wrong_effect_of_a_loss(day: StagedDay, topic: str) -> None:
 
 
 @fault("producer_spread.numbers_equal_counts")
-def loss_that_is_not_told(day: StagedDay, topic: str) -> None:
+def loss_not_reported(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)
     day.of("producer_spread", topic=topic)[0]["largest_share_after_loss"] = None
 
@@ -499,7 +499,7 @@ def name_servers_that_are_said_to_differ(day: StagedDay, topic: str) -> None:
 
 
 @fault("producer_spread.one_row_per_key", "producer_spread.shares_add_up")
-def broker_told_twice(day: StagedDay, topic: str) -> None:
+def broker_reported_twice(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)
     day.rows["producer_spread"].append(dict(day.of("producer_spread", topic=topic)[0]))
 
@@ -533,7 +533,7 @@ def finding_without_advice(day: StagedDay, group: str) -> None:
 
 
 @fault("finding.one_row_per_key")
-def finding_told_twice(day: StagedDay, group: str) -> None:
+def finding_reported_twice(day: StagedDay, group: str) -> None:
     day.add_finding(consumer_group=group)
     day.add_finding(consumer_group=group, evidence="told otherwise")
 
@@ -650,7 +650,7 @@ def line_that_another_one_counts_for(day: StagedDay, group: str) -> None:
 
 
 @excused
-def twins(day: StagedDay, group: str) -> None:
+def duplicate_client_ids(day: StagedDay, group: str) -> None:
     """Add two processes with one client id.
 
     AVG assigns two of three slots to c1. Both processes read the first, so the queues of the second have no owner.

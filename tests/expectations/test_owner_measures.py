@@ -154,7 +154,7 @@ def offline_group_that_is_online(day: StagedDay, group: str) -> None:
 
 
 @fault(OWNERS, REASON)
-def twins_that_no_broker_lists(day: StagedDay, group: str) -> None:
+def duplicate_client_ids_that_no_broker_lists(day: StagedDay, group: str) -> None:
     add_group(day, group)
     rows(day, group)[0].update(client_id=None, reason="duplicate_client_id")
 
@@ -255,7 +255,7 @@ def effective_where_nobody_reports(day: StagedDay, group: str) -> None:
 
 
 @fault(FOLLOWS)
-def configured_otherwise_than_settings_say(day: StagedDay, group: str) -> None:
+def configured_unlike_the_settings(day: StagedDay, group: str) -> None:
     add_group(day, group, strategies_of_clients=(None, None, None))
     day.configure(group, strategy="AVG_BY_CIRCLE")
     for row in rows(day, group):

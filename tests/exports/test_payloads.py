@@ -184,7 +184,7 @@ def test_a_client_of_the_sample_reports_its_queues() -> None:
 
 def test_processes_with_one_client_id_are_distinguished_by_their_own_answers() -> None:
     fact_list = [fact for of_line in of_sample("process_assignment") for fact in of_line]
-    twins = {
+    states = {
         fact.row["process"]: fact.row["state"]
         for fact in fact_list
         if fact.table == "client_process" and fact.row["client_id"] == "10.1.0.101@member"
@@ -195,7 +195,7 @@ def test_processes_with_one_client_id_are_distinguished_by_their_own_answers() -
         if fact.table == "process_owner" and fact.row["client_id"] == "10.1.0.101@member"
     )
 
-    assert twins == {"member-1": "online", "member-1x": "online"}
+    assert states == {"member-1": "online", "member-1x": "online"}
     assert owned == {"member-1": 4, "member-1x": 4}
     # Subscriptions are reported once per client id.
     assert {fact.table for fact in fact_list} == {"client_process", "process_owner"}

@@ -38,7 +38,7 @@ def object_store(folder: Path, bucket: str, *ignored_headers: str) -> Iterator[d
     try:
         python = _ENVIRONMENT / "bin" / "python"
         server = processes.start([python, _SERVER, str(port), *ignored_headers], folder / "s3-server")
-        wait_until(lambda: None if server.listens_on(port) else server.last_words(), _START_SECONDS)
+        wait_until(lambda: None if server.listens_on(port) else server.last_output(), _START_SECONDS)
         made = Request(f"{address}/{bucket}", method="PUT")  # noqa: S310  # http on loopback
         build_opener(ProxyHandler({})).open(made, timeout=60).close()
         yield on_loopback(address, "of-the-test", "of-the-test")

@@ -400,7 +400,7 @@ class RealCluster:
         """
         self._member_count += 1
         key = f"{self._member_count}"
-        client_id = self._grpc_host(host).tell(
+        client_id = self._grpc_host(host).send(
             "start_consumer",
             key=key,
             group=group,
@@ -415,16 +415,16 @@ class RealCluster:
 
     def stop_grpc_consumer(self, member: GrpcMember) -> None:
         """Shut a gRPC consumer down cleanly."""
-        self._hosts[member.host].tell("stop_consumer", key=member.key)
+        self._hosts[member.host].send("stop_consumer", key=member.key)
         self._listed_grpc.pop(member.key, None)
 
     def hold_grpc_consumer(self, member: GrpcMember, *, is_held: bool = True) -> None:
         """Make a gRPC consumer receive messages without acknowledging them, or acknowledge them again."""
-        self._hosts[member.host].tell("hold", key=member.key, is_held=is_held)
+        self._hosts[member.host].send("hold", key=member.key, is_held=is_held)
 
     def consumed_by_grpc(self, member: GrpcMember) -> dict[str, int]:
         """Return the number of messages of each topic that a gRPC consumer has acknowledged."""
-        counts: dict[str, int] = self._hosts[member.host].tell("consumed", key=member.key)
+        counts: dict[str, int] = self._hosts[member.host].send("consumed", key=member.key)
         return counts
 
     def unused_port(self) -> int:
@@ -515,7 +515,7 @@ class RealCluster:
                 is_broadcasting=is_broadcasting,
                 is_orderly=is_orderly,
             )
-            answered = self._host(host, version, disk).tell(
+            answered = self._host(host, version, disk).send(
                 "start_consumer",
                 key=member.key,
                 group=group,
@@ -540,7 +540,7 @@ class RealCluster:
     def stop_consumers(self, group: Group, client_ids: Sequence[str]) -> None:
         """Shut members down cleanly, after which the others take over their queues."""
         for member in [member for member in group.members if member.client_id in client_ids]:
-            self._hosts[member.host].tell("stop_consumer", key=member.key)
+            self._hosts[member.host].send("stop_consumer", key=member.key)
             group.members.remove(member)
 
     def wait_until_stable(self, *groups: Group, seconds: float = TIMEOUT_S) -> None:
@@ -606,17 +606,17 @@ class RealCluster:
 
     def running_info(self, member: Member) -> str:
         """Return a member's `consumerRunningInfo()` as text, as its own process reports it."""
-        text: str = self._hosts[member.host].tell("running_info", key=member.key)
+        text: str = self._hosts[member.host].send("running_info", key=member.key)
         return text
 
     def consumed(self, member: Member) -> dict[Queue, Consumed]:
         """Return the offsets that a member's listener has received from each queue since its start, as its process reports them."""
-        ranges = self._hosts[member.host].tell("consumed", key=member.key)
+        ranges = self._hosts[member.host].send("consumed", key=member.key)
         return {Queue(*queue): Consumed(first, last) for *queue, first, last in ranges}
 
     def persist_offsets(self, member: Member) -> None:
         """Make a member write its offsets now, in addition to its own schedule."""
-        self._hosts[member.host].tell("persist", key=member.key)
+        self._hosts[member.host].send("persist", key=member.key)
 
     def members_known_to(self, broker: str, group: str) -> list[str]:
         """Return the client ids of a group as a broker returns them to clients: sorted, one per connection."""
@@ -846,7 +846,7 @@ class RealCluster:
         return self.name_servers if numbers is None else [self.name_servers[number] for number in numbers]
 
     def _operate(self, do: str, **parameters: Any) -> Any:
-        return self._host("operator", None).tell(do, **parameters)
+        return self._host("operator", None).send(do, **parameters)
 
     def _host(self, name: str, version: str | None, disk: str | None = None) -> _Host:
         if name not in self._hosts:
@@ -879,10 +879,10 @@ class RealCluster:
             by_host.setdefault(member.host, []).append(member.key)
         if settle:
             for host, keys in by_host.items():
-                self._hosts[host].tell("settle", keys=keys)
+                self._hosts[host].send("settle", keys=keys)
         seen: dict[str, Any] = {}
         for host, keys in by_host.items():
-            seen |= self._hosts[host].tell("look", keys=keys)
+            seen |= self._hosts[host].send("look", keys=keys)
         return seen
 
     def _problems(self, group: Group, seen: Mapping[str, Any]) -> Iterator[str]:
@@ -961,7 +961,7 @@ class _Host:
     def __init__(self, started: Started) -> None:
         self.started = started
 
-    def tell(self, do: str, **parameters: Any) -> Any:
+    def send(self, do: str, **parameters: Any) -> Any:
         """Send a command, and return its answer.
 
         Raises:
@@ -974,7 +974,7 @@ class _Host:
         pipes.stdin.flush()
         line = pipes.stdout.readline()
         if not line:
-            raise NoAnswerError(f"the JVM that was told to {do} has ended:\n{self.started.last_words()}")
+            raise NoAnswerError(f"the JVM has ended after the command {do}:\n{self.started.last_output()}")
         output = json.loads(line)
         if "error" in output:
             raise NoAnswerError(f"{do}: {output['error']}")

@@ -56,7 +56,7 @@ class GoConsumers:
         pipe = self._started.process.stdout
         assert pipe is not None
         line = pipe.readline().decode().strip()
-        assert line, f"the consumers in Go have ended:\n{self._started.last_words()}"
+        assert line, f"the consumers in Go have ended:\n{self._started.last_output()}"
         return line
 
 

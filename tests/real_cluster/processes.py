@@ -114,12 +114,12 @@ class Started:
     def listens_on(self, port: int) -> bool:
         """Return whether it accepts connections on a loopback port."""
         assert self.is_alive(), (
-            f"process {self.pid} ended with {self.process.returncode}:\n{self.last_words()}"
+            f"process {self.pid} ended with {self.process.returncode}:\n{self.last_output()}"
         )
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(lines[-_LAST_WORDS_COUNT:])
 

@@ -123,7 +123,7 @@ def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
         ("client_that_does_not_answer", {"client_unreachable": None, "unowned": None}),
         ("group_that_is_offline", {"group_offline": None}),
         ("broadcasting_member_that_lost_a_broker", {"broadcast_queue_not_consumed": None}),
-        ("broadcasting_twins", {"duplicate_client_id": None}),
+        ("broadcasting_duplicate_client_ids", {"duplicate_client_id": None}),
         (
             "id_listed_twice_by_every_broker",
             {"duplicate_client_id": None, "unowned": "duplicate_client_id"},
@@ -177,7 +177,7 @@ def test_processes_of_a_duplicate_client_id_are_reported_only_if_they_answered(
         if row["kind"] == "duplicate_client_id"
     }
 
-    assert actual["twins_asked_themselves"] == ("critical", 2)
+    assert actual["duplicate_client_ids_asked_directly"] == ("critical", 2)
     assert actual["id_listed_twice_by_every_broker"] == ("critical", None)
     assert "id_listed_twice_with_one_process" not in actual
 
@@ -211,7 +211,7 @@ def test_manually_assigned_queues_are_shown(rows: dict[str, list[Row]]) -> None:
 
 @pytest.mark.parametrize(
     ("group", "client", "queues"),
-    [("suspended_consumer", "c2", ["b/0", "b/1"]), ("stalled_twins", "c1", ["a/0", "a/1"])],
+    [("suspended_consumer", "c2", ["b/0", "b/1"]), ("stalled_duplicate_client_ids", "c1", ["a/0", "a/1"])],
 )
 def test_a_stalled_consumer_is_reported_with_its_backlog(
     rows: dict[str, list[Row]], group: str, client: str, queues: list[str]
@@ -246,7 +246,7 @@ def test_expected_and_observed_owners_are_listed_together(rows: dict[str, list[R
 
 
 def test_expected_owners_are_null_if_they_are_unknown(rows: dict[str, list[Row]]) -> None:
-    assert drift(rows, "lists_that_nobody_told")["a/1"]["expected_client_ids"] is None
+    assert drift(rows, "lists_from_no_broker")["a/1"]["expected_client_ids"] is None
     assert drift(rows, "overlapping_lists")["b/1"]["expected_client_ids"] == []
 
 
@@ -255,15 +255,15 @@ def test_processes_with_one_id_are_counted(rows: dict[str, list[Row]]) -> None:
         name: drift(rows, name)["a/1"]["observed_process_count"]
         for name in (
             "id_listed_twice_by_every_broker",
-            "twins_asked_themselves",
-            "twin_that_lost_a_queue",
+            "duplicate_client_ids_asked_directly",
+            "duplicate_client_id_that_lost_a_queue",
         )
     }
 
     assert counts == {
         "id_listed_twice_by_every_broker": 1,
-        "twins_asked_themselves": 2,
-        "twin_that_lost_a_queue": 1,
+        "duplicate_client_ids_asked_directly": 2,
+        "duplicate_client_id_that_lost_a_queue": 1,
     }
 
 

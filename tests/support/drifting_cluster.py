@@ -238,7 +238,7 @@ def popped_although_no_broker_said_so(sources: SourceAnswer) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def broadcasting_twins(sources: SourceAnswer) -> None:
+def broadcasting_duplicate_client_ids(sources: SourceAnswer) -> None:
     sources.route()
     sources.lists("c1", "c1", "c2", model="BROADCASTING")
     for client in ("c1", "c2"):
@@ -403,7 +403,7 @@ def lists_with_a_queue_that_is_gone(sources: SourceAnswer) -> None:
         "b/1": unowned("not_in_config_list"),
     }
 )
-def lists_that_nobody_told(sources: SourceAnswer) -> None:
+def lists_from_no_broker(sources: SourceAnswer) -> None:
     """Add overlapping lists that are not in the settings: two owners or none are detected without knowing the lists."""
     overlapping_lists(sources)
 
@@ -541,7 +541,7 @@ def id_listed_twice_by_every_broker(sources: SourceAnswer) -> None:
 
 
 @case(TWINS)
-def twins_asked_themselves(sources: SourceAnswer) -> None:
+def duplicate_client_ids_asked_directly(sources: SourceAnswer) -> None:
     id_listed_twice_by_every_broker(sources)
     for process in ("p1", "p2"):
         sources.client("c1", "a/0", "a/1", process=process)
@@ -549,7 +549,7 @@ def twins_asked_themselves(sources: SourceAnswer) -> None:
 
 
 @case(TWINS)
-def stalled_twins(sources: SourceAnswer) -> None:
+def stalled_duplicate_client_ids(sources: SourceAnswer) -> None:
     """Add two processes with one id that pull but do not consume: five messages in each of their queues are an hour old."""
     id_listed_twice_by_every_broker(sources)
     for process in ("p1", "p2"):
@@ -558,7 +558,7 @@ def stalled_twins(sources: SourceAnswer) -> None:
 
 
 @case(TWINS | {"a/1": MATCH})
-def twin_that_lost_a_queue(sources: SourceAnswer) -> None:
+def duplicate_client_id_that_lost_a_queue(sources: SourceAnswer) -> None:
     """Add two processes with one id: the answer of one through a broker does not hide the answer of the other."""
     id_listed_twice_by_every_broker(sources)
     sources.client("c1", "a/0", "a/1", process="p1")
@@ -783,7 +783,7 @@ def configured_and_never_asked(sources: SourceAnswer) -> None:
 
 
 @case({name: unknown("members_unknown") for name in ("a/0", "a/1", "b/0", "b/1")})
-def members_that_no_broker_could_tell(sources: SourceAnswer) -> None:
+def members_unknown_to_all_brokers(sources: SourceAnswer) -> None:
     sources.route()
     for broker in "ab":
         sources.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=sources.name)
@@ -824,7 +824,7 @@ def group_that_exists_and_is_not_used(sources: SourceAnswer) -> None:
 
 
 @case({"a/0": unknown("route_unknown")})
-def route_that_no_name_server_could_tell(sources: SourceAnswer) -> None:
+def route_unknown_to_all_name_servers(sources: SourceAnswer) -> None:
     for nameserver in ("ns-1:9876", "ns-2:9876"):
         sources.export.failure("nameserver_route", NOT_REACHED, nameserver=nameserver, topic=sources.name)
     sources.lists("c1")
@@ -856,7 +856,7 @@ def broadcasting_member_that_does_not_answer(sources: SourceAnswer) -> None:
 
 
 @case(dict.fromkeys(("a/0", "a/1"), unknown("route_unknown")))
-def broadcasting_group_whose_route_nobody_told(sources: SourceAnswer) -> None:
+def broadcasting_group_with_unknown_route(sources: SourceAnswer) -> None:
     for nameserver in NAMESERVERS:
         sources.export.failure("nameserver_route", NOT_REACHED, nameserver=nameserver, topic=sources.name)
     sources.lists("c1", "c2", model="BROADCASTING")

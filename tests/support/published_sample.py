@@ -109,7 +109,7 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
     orders = {"consumer_group": "order-service", "topic": "order-events", "broker_name": "hz@broker-a"}
     members = {"consumer_group": "member-sync", "topic": "payment-notify", "broker_name": "hz@broker-b"}
     effective = {"strategy": "AVG_BY_CIRCLE", "strategy_source": "observed", "is_effective": True}
-    twin = "10.1.0.101@member"
+    duplicate = "10.1.0.101@member"
     owned = [
         {**orders, "queue_id": queue, "client_id": order_clients[queue % len(order_clients)]}
         for queue in range(8)
@@ -118,7 +118,7 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
         "queue_assignment": [
             *({**row, **effective, "client_connection_count": 1} for row in owned),
             *({**row, **effective, "strategy": "AVG", "is_effective": False} for row in owned),
-            {**members, **effective, "queue_id": 0, "client_id": twin, "client_connection_count": 2},
+            {**members, **effective, "queue_id": 0, "client_id": duplicate, "client_connection_count": 2},
             {**members, **effective, "queue_id": 1, "reason": "duplicate_client_id"},
             {**members, **effective, "queue_id": 2, "reason": "members_unknown"},
         ],
@@ -169,7 +169,7 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
             *(_drift(row, [row["client_id"]], [row["client_id"]]) for row in owned[:7]),
             _drift(owned[7], [owned[7]["client_id"]], ["10.9.9.9@stranger"])
             | {"state": "unexpected_owner", "likely_cause": "member_lists_differ", "member_list_count": 2},
-            _drift({**members, "queue_id": 0}, [twin], [twin])
+            _drift({**members, "queue_id": 0}, [duplicate], [duplicate])
             | {
                 "state": "multiple_owners",
                 "likely_cause": "duplicate_client_id",
@@ -183,7 +183,7 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
                 "expected_reason": "duplicate_client_id",
                 "shared_client_id_count": 1,
             },
-            _drift({**members, "queue_id": 2}, None, [twin])
+            _drift({**members, "queue_id": 2}, None, [duplicate])
             | {"state": "unknown", "unknown_reason": "members_unknown", "unasked_client_count": 1},
             _drift({**members, "consumer_group": "sleeping", "queue_id": 0}, [], [])
             | {"state": "unowned", "likely_cause": "group_offline"},
@@ -242,14 +242,15 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
         ],
         "consumer_client": [
             *({**orders, "client_id": client, "state": "online"} for client in order_clients),
-            {**members, "client_id": twin, "state": "unknown"},
+            {**members, "client_id": duplicate, "state": "unknown"},
         ],
         "client_process": [
-            {**members, "client_id": twin, "process": process, "state": "online"} for process in ("p1", "p2")
+            {**members, "client_id": duplicate, "process": process, "state": "online"}
+            for process in ("p1", "p2")
         ],
         "consumer_connection": [
-            {**members, "client_id": twin, "client_addr": "10.1.0.101:4001"},
-            {**members, "client_id": twin, "client_addr": "10.1.0.101:4002"},
+            {**members, "client_id": duplicate, "client_addr": "10.1.0.101:4001"},
+            {**members, "client_id": duplicate, "client_addr": "10.1.0.101:4002"},
             {**orders, "client_id": order_clients[0], "client_addr": "10.1.0.10:4001"},
         ],
         "consume_progress": [
@@ -299,7 +300,7 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
                 "page": "docs/findings/duplicate_client_id.md",
                 "process_count": 2,
                 "consumer_group": "member-sync",
-                "client_id": twin,
+                "client_id": duplicate,
             }
         ],
         "export_record": [

@@ -26,8 +26,8 @@ class TcpProxy:
 
     Attributes:
         address: The address that it listens on.
-        heard: The bytes sent by the server, by connection.
-        asked: The bytes sent by clients, by connection.
+        sent_by_server: The bytes sent by the server, by connection.
+        sent_by_clients: The bytes sent by clients, by connection.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class TcpProxy:
         self._open: list[socket.socket] = [self._listening]
         self._lock = threading.Lock()
         self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
-        self.heard: list[bytearray] = []
-        self.asked: list[bytearray] = []
+        self.sent_by_server: list[bytearray] = []
+        self.sent_by_clients: list[bytearray] = []
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -68,20 +68,23 @@ class TcpProxy:
                 server = socket.create_connection((host, int(port)))
                 with self._lock:
                     self._open += [client, server]
-                    allowed = self._cut_after[min(len(self.heard), len(self._cut_after) - 1)]
-                    self.heard.append(bytearray())
-                    self.asked.append(bytearray())
-                    ways = ((client, server, None, self.asked[-1]), (server, client, allowed, self.heard[-1]))
+                    allowed = self._cut_after[min(len(self.sent_by_server), len(self._cut_after) - 1)]
+                    self.sent_by_server.append(bytearray())
+                    self.sent_by_clients.append(bytearray())
+                    ways = (
+                        (client, server, None, self.sent_by_clients[-1]),
+                        (server, client, allowed, self.sent_by_server[-1]),
+                    )
                 for way in ways:
                     threading.Thread(target=_pass_on, args=way, daemon=True).start()
 
 
-def _pass_on(source: socket.socket, target: socket.socket, allowed: int | None, heard: bytearray) -> None:
+def _pass_on(source: socket.socket, target: socket.socket, allowed: int | None, copy: bytearray) -> None:
     with contextlib.suppress(OSError):
         while piece := source.recv(_PIECE_BYTES):
-            heard += piece
-            if allowed is not None and len(heard) > allowed:
-                target.sendall(piece[: max(0, allowed - len(heard) + len(piece))])
+            copy += piece
+            if allowed is not None and len(copy) > allowed:
+                target.sendall(piece[: max(0, allowed - len(copy) + len(piece))])
                 break
             target.sendall(piece)
     for each in (source, target):

@@ -60,7 +60,7 @@ def day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Day:
     return hostile
 
 
-def _told(day: Day, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def _output(day: Day, capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert ledger(*words, "--warehouse", day.warehouse.root) == 0
     return capsys.readouterr().out
 
@@ -72,7 +72,7 @@ NAMES: Final = (
 
 
 def test_every_name_arrives_as_it_was_given(day: Day, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = json.loads(_told(day, capsys, "sql", NAMES, "--format", "json"))
+    rows = json.loads(_output(day, capsys, "sql", NAMES, "--format", "json"))
 
     given = {column: {row[column] for row in rows} for column in rows[0]}
     assert given == {
@@ -89,7 +89,7 @@ def test_no_cell_of_a_spreadsheet_is_a_formula(day: Day, capsys: pytest.CaptureF
         "SELECT cluster, consumer_group, client_id, topic, broker_name, evidence, examples FROM finding"
     )
     for query in (NAMES, findings):
-        text = _told(day, capsys, "sql", query, "--format", "csv")
+        text = _output(day, capsys, "sql", query, "--format", "csv")
         _, *rows = csv.reader(io.StringIO(text, newline=""))
         assert len(rows) > 3
         assert not [cell for row in rows for cell in row if cell.lstrip()[:1] in set("=+-@\t\r")]
@@ -110,7 +110,7 @@ def test_no_cell_of_a_spreadsheet_is_a_formula(day: Day, capsys: pytest.CaptureF
 def test_a_terminal_shows_names_without_control_characters(
     day: Day, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
-    text = _told(day, capsys, *words)
+    text = _output(day, capsys, *words)
 
     assert text
     # Control characters, characters that change the text direction, and line separators other than the newline.
