@@ -38,9 +38,9 @@ class FreshClone:
         ports = FreePorts()
         listen = f"127.0.0.1:{ports.block(1)}"
         self.url = f"http://{listen}"
+        self._docker = docker
         self._folder = folder
         self._environment = {
-            **docker.environment,
             "COMPOSE_PROJECT_NAME": "ledger-e2e-clone",
             "BASE_IMAGE": docker.base_image,
             "LEDGER_IMAGE": _IMAGE,
@@ -52,18 +52,9 @@ class FreshClone:
         subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
 
     def compose(self, *words: str) -> str:
-        """Run `docker compose` in the clone, and return its output."""
-        answer = subprocess.run(
-            ["docker", "compose", *words],
-            cwd=self._folder,
-            env=self._environment,
-            check=False,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
-        assert answer.returncode == 0, f"{words}\n{answer.stdout[-4000:]}\n{answer.stderr[-4000:]}"
-        return answer.stdout
+        """Run `docker compose` on the clone's project, and return its output."""
+        file = f"--file={self._folder / 'docker-compose.yml'}"
+        return self._docker.run("compose", file, *words, **self._environment)
 
     def set(self, variable: str, value: str) -> None:
         """Add a variable to `.env`."""
@@ -81,7 +72,7 @@ def clone(docker: Docker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield fresh
     finally:
         fresh.compose("down", "--volumes", "--timeout=5")
-        docker.run("image", "rm", _IMAGE)
+        docker.succeeds("image", "rm", _IMAGE)  # there is none if it could not be built
 
 
 def test_a_day_of_the_sample_is_published_and_its_report_is_shown_after_a_login(

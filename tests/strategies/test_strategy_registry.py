@@ -31,10 +31,10 @@ def test_the_strategy_of_a_plain_java_client() -> None:
 
 
 def test_returned_queues_are_the_elements_that_were_given() -> None:
-    duplicate = MessageQueue("TopicTest", "broker-a", 0)
-    taken = get_strategy("AVG").allocate("G", "a", [duplicate], ["a"])
+    queue = MessageQueue("TopicTest", "broker-a", 0)
+    taken = get_strategy("AVG").allocate("G", "a", [queue], ["a"])
     assert taken is not None
-    assert taken[0] is duplicate
+    assert taken[0] is queue
 
 
 @pytest.mark.parametrize(
