@@ -127,12 +127,12 @@ _NO_CLIENTS = "coalesce(client_count, 0) = 0"
 # Column -> (expected value, SQL boolean for a wrong value).
 _COUNTS: Final = {
     "client_count": (
-        "array_join(client_counts, ' or ')",
+        "array_join(array_sort(array_distinct(transform(subscribed_counts, counts -> counts.most_count))), ' or ')",
         (
-            # All members of one broker's list, or fewer if not all of them report a subscription.
+            # The members of one broker's list that subscribe; a gRPC client reports no subscription, and does not read each topic.
             "fairness.group_state IN ('online', 'broadcasting') "
-            "AND NOT coalesce(exists(client_counts, listed_count -> "
-            "client_count BETWEEN least(subscriber_count, listed_count) AND listed_count), FALSE) "
+            "AND NOT coalesce(exists(subscribed_counts, counts -> "
+            "client_count BETWEEN counts.least_count AND counts.most_count), FALSE) "
             "OR fairness.group_state = 'offline' AND NOT client_count <=> 0"
         ),
     ),

@@ -688,6 +688,16 @@ def _has_each_key_once(entries: str) -> str:
     return f"size(map_keys({entries})) = size(array_distinct(map_keys({entries})))"
 
 
+def _has_each_field_once(schema: str, parsed: str) -> str:
+    """Return a SQL boolean: the payload has the fields of a schema as often as what was parsed from it; null for an unreadable payload.
+
+    Of a field that an object has twice, engines take the first or the last. RocketMQ omits fields that are null.
+    """
+    names = "|".join(re.findall(r"(\w+):? (?=array|bigint|boolean|int|map|string|struct)", schema))
+    name = rf'"(?:{names})"\s*:\s*'
+    return f"regexp_count(payload, {quoted(name)}) = regexp_count(to_json({parsed}), {quoted(name + '[^n]')})"
+
+
 def _differ(elements: str, *values: str) -> str:
     """Return a SQL boolean: no two elements of an array have the same values."""
     names = f"transform({elements}, r -> xxhash64({', '.join(values)}))"
@@ -774,23 +784,24 @@ read_line AS (
   SELECT
     *,
     coalesce(NOT has_surrogate AND (payload IS NULL OR NOT contains(payload, '$ref') AND CASE
-      WHEN kind = 'nameserver_route' THEN {_differ("route.queueDatas", "r.brokerName")}
+      WHEN kind = 'nameserver_route' THEN {_has_each_field_once(_ROUTE, "route")} AND {_differ("route.queueDatas", "r.brokerName")}
         AND coalesce(size(map_keys(route.topicQueueMappingByBroker)) = 0, TRUE)
-      WHEN kind = 'broker_topic_config' THEN {_has_each_key_once("configs.topicConfigTable")}
-      WHEN kind = 'broker_subscription_group' THEN {_has_each_key_once("configured_groups.subscriptionGroupTable")}
-      WHEN kind = 'broker_message_request_mode' THEN {_has_each_key_once("modes.messageRequestModeMap")}
+      WHEN kind = 'broker_topic_config' THEN {_has_each_field_once(_CONFIGS, "configs")} AND {_has_each_key_once("configs.topicConfigTable")}
+      WHEN kind = 'broker_subscription_group' THEN {_has_each_field_once(_GROUPS, "configured_groups")}
+        AND {_has_each_key_once("configured_groups.subscriptionGroupTable")}
+      WHEN kind = 'broker_message_request_mode' THEN {_has_each_field_once(_MODES, "modes")} AND {_has_each_key_once("modes.messageRequestModeMap")}
         AND forall(map_values(modes.messageRequestModeMap), of_topic -> {_has_each_key_once("of_topic")})
-      WHEN kind = 'nameserver_cluster_info' THEN {_has_each_key_once("brokers.brokerAddrTable")}
+      WHEN kind = 'nameserver_cluster_info' THEN {_has_each_field_once(_BROKERS, "brokers")} AND {_has_each_key_once("brokers.brokerAddrTable")}
         AND forall(map_values(brokers.brokerAddrTable), entry -> {_has_each_key_once("entry.brokerAddrs")}
           AND forall(map_keys(entry.brokerAddrs), id -> id {_IS_NUMBER}))
-      WHEN kind IN ('consumer_connection', 'proxy_consumer_connection') THEN {_differ("members.connectionSet", "r.clientId", "r.clientAddr")}
+      WHEN kind IN ('consumer_connection', 'proxy_consumer_connection') THEN {_has_each_field_once(_MEMBERS, "members")} AND {_differ("members.connectionSet", "r.clientId", "r.clientAddr")}
         AND coalesce({_has_each_key_once("members.subscriptionTable")}, TRUE)
       WHEN kind = 'consumer_status' THEN NOT contains(payload, '\\\\') AND NOT contains(payload, '"offset"')
         AND {_has_each_key_once("status.consumerTable")}
         AND forall(map_entries(status.consumerTable), of_client -> coalesce(client_id = of_client.key, TRUE)
           AND {_differ("of_client.value", *(raw for raw, _ in _QUEUE))}
           AND forall(of_client.value, r -> r.brokerName IS NOT NULL AND r.topic IS NOT NULL AND r.queueId IS NOT NULL AND r.offset IS NOT NULL))
-      WHEN kind = 'consumer_order_info' THEN {_has_each_key_once("locks.table")}
+      WHEN kind = 'consumer_order_info' THEN {_has_each_field_once(_ORDER_LOCKS, "locks")} AND {_has_each_key_once("locks.table")}
         AND forall(map_values(locks.table), of_topic -> {_has_each_key_once("of_topic")}
           AND forall(map_keys(of_topic), queue_id -> queue_id {_IS_NUMBER})
           AND forall(map_values(of_topic), lock -> coalesce({_has_each_key_once("lock.ot")}, TRUE) AND coalesce({_has_each_key_once("lock.oc")}, TRUE)

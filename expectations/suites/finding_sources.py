@@ -534,8 +534,9 @@ members_of_group AS (
 members_of_topic AS (
   SELECT
     *, group_state = 'online' AND NOT startswith(topic, '{_RETRY}') AS is_open,
-    -- Another reason may take precedence, and a topic without a queue has no reason.
-    topic_of_drift IS NULL OR reason IN {quoted_list(_REASONS_OF_FETCHING)} OR reason IS NULL AND is_reported_by_others AS is_hidden
+    -- Another reason may take precedence, and a topic without a queue or a known strategy has no reason.
+    topic_of_drift IS NULL OR reason IN {quoted_list(_REASONS_OF_FETCHING)}
+      OR (reason IS NULL OR has_no_strategy) AND is_reported_by_others AS is_hidden
   FROM (
     SELECT
       consumer_group, topic, any_value(group_state) AS group_state, any_value(is_one_list) AS is_one_list,
@@ -561,7 +562,7 @@ members_of_topic AS (
   ) USING (consumer_group, topic)
   LEFT JOIN (
     SELECT consumer_group, topic, topic AS topic_of_drift, max(coalesce(expected_reason, unknown_reason)) AS reason,
-      max(client_count) AS client_count
+      max(client_count) AS client_count, bool_and(strategy IS NULL) AS has_no_strategy
     FROM gold_ownership_drift
     GROUP BY consumer_group, topic
   ) USING (consumer_group, topic)

@@ -221,11 +221,16 @@ topic_queues AS (
   )
   GROUP BY topic
 ),
--- Members that report a subscription; a member that could not be queried is not among them.
+-- Clients that report their subscriptions; a member that could not be queried is not among them.
 subscriber AS (
-  SELECT consumer_group, topic, count(DISTINCT client_id) AS subscriber_count
+  SELECT consumer_group, topic, collect_set(client_id) AS subscriber_ids
   FROM silver_client_subscription
   GROUP BY consumer_group, topic
+),
+reporting_client AS (
+  SELECT consumer_group, collect_set(client_id) AS reporting_ids
+  FROM silver_client_subscription
+  GROUP BY consumer_group
 ),
 joined AS (
   SELECT
@@ -239,7 +244,11 @@ joined AS (
     has_one_language OR NOT (has_odd_client OR has_odd_broker) AS has_one_order,
     has_member_parameters IS NOT NULL AS has_member_parameters,
     transform(member_lists, members -> size(members)) AS client_counts,
-    coalesce(subscriber_count, 0) AS subscriber_count,
+    -- Per list: the members that report a subscription to the topic, and those that do not report other ones only.
+    transform(member_lists, members -> struct(
+      size(array_intersect(members, coalesce(subscriber_ids, array()))) AS least_count,
+      size(array_except(members, array_except(coalesce(reporting_ids, array()), coalesce(subscriber_ids, array())))) AS most_count
+    )) AS subscribed_counts,
     array_except(load.owners, coalesce(flatten(member_lists), array())) AS foreign_clients,
     arrays_overlap(online_broker_names, routed_broker_names) AS is_online_clustering,
     queue_sets, fewest_routed_queues, most_routed_queues,
@@ -260,6 +269,7 @@ joined AS (
     USING (consumer_group)
   LEFT JOIN topic_queues USING (topic)
   LEFT JOIN subscriber USING (consumer_group, topic)
+  LEFT JOIN reporting_client USING (consumer_group)
   WINDOW of_topic AS (PARTITION BY consumer_group, topic)
 ),
 judged AS (

@@ -466,6 +466,8 @@ _FIRST_FAULT: Final = "get(get(faults_by_list, best.place), 0)"
 _MISSING_READERS: Final = (
     "array_except(transform(slots, slot -> slot.client_id), array_union(readers, unsubscribed))"
 )
+# A broadcasting member reads the topics to which it subscribes.
+_HAS_LIST_WITHOUT_READER: Final = "coalesce(exists(lists, slots -> forall(slots, slot -> array_contains(unsubscribed, slot.client_id))), FALSE)"
 _HAS_REPORTED: Final = "group_state = 'online' AND is_first_strategy AND is_topic_routed"
 _TOPIC: Final = "concat('group ', consumer_group, ', topic ', topic, ': effective strategy ', coalesce(effective_strategy, 'none')"
 
@@ -538,7 +540,8 @@ VIOLATIONS: Final = (
     ),
     Violation(
         REASON_TRUE,
-        f"array_contains(reasons, 'not_assigned_by_strategy') AND strategy IN {quoted_list(STRATEGIES_THAT_LEAVE_NOTHING_OUT)}",
+        f"array_contains(reasons, 'not_assigned_by_strategy') AND strategy IN {quoted_list(STRATEGIES_THAT_LEAVE_NOTHING_OUT)} "
+        f"AND NOT (strategy = 'BROADCASTING' AND {_HAS_LIST_WITHOUT_READER})",
         f"concat({STRATEGY_SUBJECT}, ': reason not_assigned_by_strategy')",
     ),
     *(

@@ -6,8 +6,9 @@ The rows combine silver facts as a client would see them:
 * **Members.** A client asks a random broker of the topic's route for the client ids of its group
   (`MQClientInstance.findConsumerIdList`, every version). If brokers list different members, the list that most of them return is
   used; with equal votes, the one with the fewest contradictions (`_contradiction_counts`), then the longest, then the one of the
-  smallest broker name. A broker lists an id once per channel, so an id that two processes share is listed twice. If no broker of
-  the route has the group online, the members that proxies list are used.
+  smallest broker name. Of a group that broadcasts at some brokers only, the lists of the others have no reader of the topic and are
+  not used. A broker lists an id once per channel, so an id that two processes share is listed twice. If no broker of the route has
+  the group online, the members that proxies list are used for the topics to which proxies report a subscription.
 * **Groups.** RocketMQ's own groups have no row.
 * **Order.** Names are in Java's order, by UTF-16 code units, which is the byte order of the big-endian encoding.
 
@@ -293,7 +294,7 @@ def group_views(silver: Mapping[str, DataFrame], member_ids: DataFrame, descript
     Columns: `DAY`; consumer_group; views: array<struct<broker_name, state, message_model, list_id, member_count,
     contradiction_count>>. A list_id identifies a list of members, duplicates included; it is null if the broker does not have the
     group online. contradiction_count: see `_contradiction_counts`. If a proxy has the group online, one more view is that of all
-    proxies.
+    proxies. topics_at_proxies: array<string>, the topics to which proxies report a subscription; null without any.
 
     Args:
         silver: The silver tables by name.
@@ -313,6 +314,11 @@ def group_views(silver: Mapping[str, DataFrame], member_ids: DataFrame, descript
         .agg(F.lit("online").alias("state"), F.max("message_model").alias("message_model"))
         .withColumn("broker_name", F.lit(_PROXIES))
     )
+    topics_at_proxies = (
+        silver["proxy_subscription"]
+        .groupBy(*_GROUP_KEY)
+        .agg(F.collect_set("topic").alias("topics_at_proxies"))
+    )
     view = F.struct("broker_name", "state", "message_model", "list_id", "member_count", "contradiction_count")
     return (
         silver["group_presence"]
@@ -321,6 +327,7 @@ def group_views(silver: Mapping[str, DataFrame], member_ids: DataFrame, descript
         .join(lists, list(_BROKER_KEY), "left")
         .groupBy(*_GROUP_KEY)
         .agg(F.array_sort(F.collect_list(view)).alias("views"))
+        .join(topics_at_proxies, list(_GROUP_KEY), "left")
     )
 
 
@@ -513,8 +520,10 @@ def _elected_list(list_ids: Column) -> Column:
 
     def ballot(list_id: Column) -> Column:
         voters = F.filter(_online_views(), lambda view: view["list_id"] == list_id)
+        broadcasts = F.exists(voters, lambda view: view["message_model"].eqNullSafe("BROADCASTING"))
         first = F.get(voters, F.lit(0))
         return F.struct(
+            (~broadcasts).alias("is_other_model"),
             (-F.size(voters)).alias("votes"),
             F.coalesce(first["contradiction_count"], F.lit(0)).alias("contradiction_count"),
             (-first["member_count"]).alias("member_count"),
@@ -522,7 +531,8 @@ def _elected_list(list_ids: Column) -> Column:
             list_id.alias("list_id"),
         )
 
-    # The smallest struct: most votes, fewest contradictions, most members, smallest broker name.
+    # The smallest struct: a list of broadcasting members if there is one, most votes, fewest contradictions, most members, smallest
+    # broker name.
     return F.array_min(F.transform(list_ids, ballot))
 
 
@@ -647,15 +657,17 @@ def _proxied_members(silver: Mapping[str, DataFrame]) -> DataFrame:
 def _route_views() -> Column:
     """Return the views that a client can get: those of the brokers in the topic's route, or that of the proxies if none has the group.
 
-    A client of a topic without a route asks no broker and keeps the members that it knew, so the views of all brokers count. If the
-    route is known and none of its brokers was asked, only the view of an unnamed broker may be of one of them.
+    The members at proxies read the topics to which proxies report a subscription; without any, they may read each topic. A client
+    of a topic without a route asks no broker and keeps the members that it knew, so the views of all brokers count. If the route is
+    known and none of its brokers was asked, only the view of an unnamed broker may be of one of them.
     """
     route = F.transform(F.coalesce("brokers", F.array()), lambda broker: broker["broker_name"])
     of_brokers = F.filter("views", lambda view: view["broker_name"] != _PROXIES)
     on_route = F.filter("views", lambda view: F.array_contains(route, view["broker_name"]))
     unnamed = F.filter("views", lambda view: view["broker_name"] == UNKNOWN_BROKER)
     views = F.when(F.size(on_route) > 0, on_route).when(F.size(route) == 0, of_brokers).otherwise(unnamed)
-    of_proxies = F.filter("views", lambda view: view["broker_name"] == _PROXIES)
+    is_read_there = F.coalesce(F.array_contains("topics_at_proxies", F.col("topic")), F.lit(col=True))
+    of_proxies = F.filter("views", lambda view: (view["broker_name"] == _PROXIES) & is_read_there)
     is_online = F.exists(views, lambda view: view["state"] == "online")
     return F.when(~is_online & (F.size(of_proxies) > 0), of_proxies).otherwise(views)
 

@@ -472,6 +472,22 @@ def a_field_that_nobody_knows(day: StagedDay, name: str) -> None:
 
 
 @excused
+def a_route_with_a_field_twice(day: StagedDay, name: str) -> None:
+    payload_changed(
+        day,
+        "nameserver_route",
+        name,
+        r'"brokerDatas":',
+        '"orderTopicConf":"x","orderTopicConf":null,"brokerDatas":',
+    )
+
+
+@excused
+def a_connection_with_a_field_twice(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consumer_connection", name, r'"clientAddr":', '"clientAddr":"x","clientAddr":')
+
+
+@excused
 def a_reference(day: StagedDay, name: str) -> None:
     payload_changed(day, "consumer_connection", name, r'\{"expressionType[^{}]*\}', r'{"$ref":"$.x"}')
 

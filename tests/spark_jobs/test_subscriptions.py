@@ -215,6 +215,27 @@ def test_every_member_of_a_broadcasting_group_reads_every_queue(stage: StagingAr
     assert len(rows) == 6 * 2
 
 
+def test_of_two_programs_with_one_group_name_the_broadcasting_one_reads_the_topic_that_it_broadcasts(
+    subscription_of: dict[tuple[str, str], Row], stage: StagingArea
+) -> None:
+    row = subscription_of["g-two-models", "orders"]
+
+    assert (row["group_state"], row["member_ids"]) == ("broadcasting", ["m1"])
+    assert set(owners(stage, "g-two-models").values()) == {"m1"}
+
+
+@pytest.mark.parametrize("group", ["g-broadcast-elsewhere", "g-unlisted-reader"])
+def test_a_client_that_no_broker_lists_is_no_reader_of_its_topic(stage: StagingArea, group: str) -> None:
+    of_topic = [row for row in fairness(stage, group) if row["topic"] == "orders"]
+
+    assert {row["client_count"] for row in of_topic} == {0}
+    assert not {"c1", "c2", "c3"} & {
+        row["client_id"]
+        for row in staged_rows(stage, "queue_assignment")
+        if row["consumer_group"] == group and row["topic"] == "orders"
+    }
+
+
 @pytest.mark.parametrize(("group", "strategy"), [("g-one-silent", "AVG_BY_CIRCLE"), ("g-torn-client", "AVG")])
 def test_a_member_that_could_not_be_asked_is_counted_and_assumed_to_be_like_the_others(
     stage: StagingArea, group: str, strategy: str

@@ -131,6 +131,18 @@ class OddCluster:
             export.members(broker, "g-one-elsewhere", ["c1", "c2"], ["orders"])
         export.client("g-one-elsewhere", "c1", ["orders"])
         export.client("g-one-elsewhere", "c2", ["payments"])
+        # One name for two programs: one broadcasts and is connected to a broker only, the other has more members and brokers.
+        export.members("a", "g-two-models", ["m1"], ["orders"], "BROADCASTING")
+        export.client("g-two-models", "m1", ["orders"])
+        export.members("b", "g-two-models", ["c1", "c2"], ["payments"])
+        for client_id in ("c1", "c2"):
+            export.client("g-two-models", client_id, ["payments"])
+        # Brokers keep the subscription of a member that is gone.
+        for group, model in (("g-broadcast-elsewhere", "BROADCASTING"), ("g-unlisted-reader", "CLUSTERING")):
+            for broker in ("a", "b"):
+                export.members(broker, group, ["c1", "c2"], ["orders", "payments"], model)
+            for client_id, topic in (("c1", "payments"), ("c2", "payments"), ("c3", "orders")):
+                export.client(group, client_id, [topic])
 
     def _broken_records(self) -> None:
         """Add broken records that would count as zero if treated as empty: no queues, no members, no owner."""

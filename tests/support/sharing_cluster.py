@@ -255,6 +255,19 @@ def _remoting_at_the_proxy_and_beside_it(case: Planted) -> None:
     case.export.proxy_members(PROXY, case.name, ["10.0.0.2@1#1"], [case.name])
 
 
+def _silent_beside_the_proxy(case: Planted) -> None:
+    case.members("c1")
+    case.export.failure("consumer_running_info", "connect failed", group=case.name, client_id="c1")
+    case.export.proxy_members(PROXY, case.name, ["10.0.0.2@1#1"], [case.name])
+
+
+def _of_another_topic_at_the_proxy(case: Planted) -> None:
+    """Add a member that reads the topic, on the list of a broker outside its route, and one that reads another topic at a proxy."""
+    case.members("c1", brokers=["u"])
+    case.pulls("c1", "a/0", "a/1", "b/0", "b/1")
+    case.export.proxy_members(PROXY, case.name, GRPC, ["another-topic"])
+
+
 def _fifo_blocked(case: Planted) -> None:
     _grpc_alone(case)
     case.export.offsets("a", case.name, case.name, (MOST, CONSUMER_OFFSET, CONSUMER_OFFSET))
@@ -385,8 +398,18 @@ CASES: dict[str, Case] = {
         ("unknown", "mixed_request_modes"),
         findings=frozenset({"mixed_request_modes"}),
     ),
+    "silent-beside-the-proxy": Case(
+        _silent_beside_the_proxy,
+        ("unknown", "client_unreachable"),
+        findings=frozenset({"mixed_request_modes", "client_unreachable"}),
+    ),
+    "of-another-topic-at-the-proxy": Case(
+        _of_another_topic_at_the_proxy,
+        ("unknown", "members_unknown"),
+        findings=frozenset({"members_unknown"}),
+    ),
 }
-PROXIED = ("behind-the-proxy", "beside-the-proxy", "at-the-proxy-and-beside-it")
+PROXIED = ("behind-the-proxy", "beside-the-proxy", "at-the-proxy-and-beside-it", "at-the-proxy")
 MODES = {
     "popped-by-all": ("POP", -1),
     "popped-in-part": ("POP", 1),

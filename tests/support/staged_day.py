@@ -468,7 +468,7 @@ def healthy_day() -> StagedDay:
 
 
 def keep_without_route(day: StagedDay, group: str, topic: str, owner: str) -> None:
-    """Add a topic without a route at any name server, of which a client still owns queue 0 of `broker-c`."""
+    """Add a topic without a route at any name server, to which all members subscribe, and of which one still owns queue 0 of `broker-c`."""
     queue = {
         "consumer_group": group,
         "topic": topic,
@@ -488,4 +488,9 @@ def keep_without_route(day: StagedDay, group: str, topic: str, owner: str) -> No
         client_connection_count=1,
         reason="route_missing",
     )
-    day.rate(group, topic, "AVG", ("c1", "c2", "c3"))
+    members = ("c1", "c2", "c3")
+    for client in members:
+        subscription = {"consumer_group": group, "client_id": client, "topic": topic}
+        if not day.of("client_subscription", **subscription):
+            day.add("client_subscription", **subscription)
+    day.rate(group, topic, "AVG", members)

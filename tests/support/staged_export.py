@@ -109,7 +109,8 @@ def _of_brokers(day: StagedDay) -> list[Row]:
 
 
 def line(kind: str, payload: str, **asked: str) -> Row:
-    """Return one line as a row of the view."""
+    """Return one line as a row of the view. RocketMQ omits fields that are null."""
+    payload = re.sub(r'"\w+":\s*null,\s*|,?\s*"\w+":\s*null', "", payload)
     return {"kind": kind, "value": json.dumps({"kind": kind, "payload": payload} | asked)}
 
 
