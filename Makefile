@@ -76,9 +76,9 @@ unit: setup ## tests without a JVM, Airflow or whole days: rules, formats, expor
 differential: setup ## strategies and offset files against RocketMQ's own Java classes, five releases; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m differential tests/differential
 
-fuzz: setup ## a million drawn offset files against the same classes, and 72 days with altered answers (LEDGER_CASES, LEDGER_DAYS, LEDGER_SEED); an hour
+fuzz: setup ## a million drawn offset files against the same classes, and days with altered answers (LEDGER_CASES, LEDGER_CLUSTERS, LEDGER_SEED); an hour
 	@LEDGER_CASES=$${LEDGER_CASES:-1000000} $(IN_ENVIRONMENT) pytest -m differential tests/differential/test_java_offset_files.py -k fresh
-	@LEDGER_DAYS=$${LEDGER_DAYS:-72} $(IN_ENVIRONMENT) pytest -m faults tests/faults/test_altered_exports.py
+	@LEDGER_CLUSTERS=$${LEDGER_CLUSTERS:-30} $(IN_ENVIRONMENT) pytest -m faults tests/faults/test_altered_exports.py
 
 e2e: setup ## the whole path: the sample and a backfill through Airflow, real RocketMQ clusters, many days; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m e2e tests

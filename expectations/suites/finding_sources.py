@@ -169,6 +169,8 @@ SOURCES: Final = (
             "duplicate_client_id": Fact(
                 "TRUE",
                 _same("process_count") | {"value_count": "IF(process_count IS NULL, connection_count, NULL)"},
+                # If lists differ, only the members of one of them count.
+                is_certain="is_on_each_list",
                 severity="IF(process_count > 1 AND array_contains(states, 'online'), 'critical', 'warning')",
             )
         },
@@ -373,16 +375,19 @@ processes_of_id AS (
   GROUP BY consumer_group, client_id
 ),
 connections_of_id AS (
-  SELECT consumer_group, client_id, min(connection_count) AS connection_count
+  SELECT consumer_group, client_id, min(connection_count) AS connection_count, count(*) = any_value(list_count) AS is_on_each_list
   FROM (
     SELECT consumer_group, broker_name, client_id, count(*) AS connection_count
     FROM silver_consumer_connection
     GROUP BY consumer_group, broker_name, client_id
   )
+  JOIN (
+    SELECT consumer_group, count(DISTINCT broker_name) AS list_count FROM silver_consumer_connection GROUP BY consumer_group
+  ) USING (consumer_group)
   GROUP BY consumer_group, client_id
 ),
 shared_id AS (
-  SELECT consumer_group, client_id, IF(process_count > 1, process_count, NULL) AS process_count, connection_count, states
+  SELECT consumer_group, client_id, is_on_each_list, IF(process_count > 1, process_count, NULL) AS process_count, connection_count, states
   FROM connections_of_id
   LEFT JOIN processes_of_id USING (consumer_group, client_id)
   JOIN state_of_group USING (consumer_group)

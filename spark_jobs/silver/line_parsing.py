@@ -188,8 +188,8 @@ def _question(envelope: Envelope) -> int | None:
     if kind.content not in {Content.ROCKETMQ_JSON, Content.PROPERTIES} or kind.name == "capture_attempt":
         return None
     names = set(kind.keys) - {"broker_addr"}
-    if kind.name == "consumer_status" and envelope.client_id is not None:
-        # The offsets of one member are the same, whichever broker forwards the request.
+    if kind.name == "consumer_status":
+        # The offsets of one member, or of all members, are the same, whichever broker forwards the request.
         names = names - {"broker"} | {"client_id"}
     return _hash(kind.name, *(f"{name}={getattr(envelope, name)}" for name in sorted(names)))
 

@@ -1,6 +1,6 @@
 """Days with randomly altered answers: each is published, because an answer is evidence even if it is unreadable.
 
-`LEDGER_SEED` and `LEDGER_DAYS` draw others.
+`LEDGER_SEED` and `LEDGER_CLUSTERS` draw others.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import os
 import shutil
 import subprocess
 import sys
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,51 +19,54 @@ from rebalance_ledger.exports.manifest import MANIFEST_NAME, export_directory
 from tests.support import broadcasting_cluster, drifting_cluster, edge_case_cluster, sharing_cluster
 from tests.support.altered_exports import alter
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "samples" / "exports" / "shop-prod"
-DS = date(2026, 11, 17)
+FIRST_DAY = date(2026, 11, 16)
+MOST_DAYS = 3
+"""Days of the cluster with the most."""
 
 
-def good_exports(folder: Path) -> list[Path]:
-    """Return the directories of exports that together have most kinds of lines and edge cases."""
+def good_exports(folder: Path) -> list[list[Path]]:
+    """Return the exports of clusters that together have most kinds of lines and edge cases, each cluster in the order of its days."""
     drifting_cluster.write(folder / "drifting")
-    return [
-        *sorted(path for path in SAMPLE.iterdir() if path.is_dir()),
+    [drifting] = (folder / "drifting").rglob(MANIFEST_NAME)
+    single_days = [
         edge_case_cluster.OddCluster().seal(folder),
         sharing_cluster.sharing_export().seal(folder),
-        broadcasting_cluster.day().seal(folder),
-        *(path.parent for path in (folder / "drifting").rglob(MANIFEST_NAME)),
+        drifting.parent,
+    ]
+    return [
+        sorted(path for path in SAMPLE.iterdir() if path.is_dir()),
+        [broadcasting_cluster.earlier_day().seal(folder), broadcasting_cluster.day().seal(folder)],
+        *([directory, directory] for directory in single_days),
     ]
 
 
-def altered(folder: Path, exports: Path) -> Iterator[tuple[str, str]]:
-    """Seal altered exports; yield cluster and day of each."""
-    seed, count = int(os.environ.get("LEDGER_SEED", "20261128")), int(os.environ.get("LEDGER_DAYS", "14"))
+def write_altered_exports(folder: Path, exports: Path) -> list[str]:
+    """Seal altered exports of successive days, and return their clusters."""
+    seed, count = int(os.environ.get("LEDGER_SEED", "20261128")), int(os.environ.get("LEDGER_CLUSTERS", "5"))
     good = good_exports(folder)
-    for number in range(count):
-        rng = Random(f"{seed} {number}")  # noqa: S311  repeatable
-        source = good[number % len(good)]
-        cluster, ds = f"altered-{number}", date.fromisoformat(source.name)
-        directory = export_directory(exports, cluster, ds)
-        shutil.copytree(source, directory)
-        (directory / MANIFEST_NAME).unlink()
-        alter(directory, cluster, ds, rng)
-        yield cluster, source.name
+    clusters = [f"altered-{number}" for number in range(count)]
+    for number, cluster in enumerate(clusters):
+        for place, source in enumerate(good[number % len(good)]):
+            ds = FIRST_DAY + timedelta(days=place)
+            directory = export_directory(exports, cluster, ds)
+            shutil.copytree(source, directory)
+            (directory / MANIFEST_NAME).unlink()
+            alter(directory, cluster, ds, Random(f"{seed} {number} {ds}"))  # noqa: S311  repeatable
+    return clusters
 
 
 def test_every_altered_day_is_published(tmp_path: Path) -> None:
     exports = tmp_path / "exports"
-    days = list(altered(tmp_path, exports))
+    clusters = write_altered_exports(tmp_path, exports)
     ended = subprocess.run(
         [
             sys.executable, "-m", "rebalance_ledger.cli.app", "backfill",
-            *(f"--cluster={cluster}" for cluster, _ in days),
-            f"--from={min(ds for _, ds in days)}", f"--to={max(ds for _, ds in days)}",
+            *(f"--cluster={cluster}" for cluster in clusters),
+            f"--from={FIRST_DAY}", f"--to={FIRST_DAY + timedelta(days=MOST_DAYS - 1)}",
             f"--exports={exports}", f"--warehouse={tmp_path / 'warehouse'}",
         ],
         cwd=ROOT,

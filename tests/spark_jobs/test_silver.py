@@ -297,6 +297,16 @@ def test_of_two_masters_each_counts_for_members_that_only_it_reached(stage: Stag
     assert offsets == {"c1": 5, "c2": 7}
 
 
+def test_an_offset_in_memory_counts_once_whichever_brokers_forwarded_the_request(stage: StagingArea) -> None:
+    offsets = [
+        (row["client_id"], row["memory_offset"])
+        for row in staged_rows(stage, "memory_offset")
+        if row["consumer_group"] == "g-broadcast"
+    ]
+
+    assert offsets == [("c1", 3)]
+
+
 def test_every_line_of_the_export_is_accounted_for(staged_odd_day: Day, stage: StagingArea) -> None:
     manifest = load_manifest(
         export_directory(staged_odd_day.exports, staged_odd_day.cluster, staged_odd_day.ds)

@@ -6,6 +6,7 @@ damage to envelopes and manifests, because such a day is refused.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from functools import partial
@@ -58,7 +59,7 @@ GROUPS = ("{}", "[]", "null", "0", '""', "[null]", '{"x":1}')
 
 
 def alter(directory: Path, cluster: str, ds: date, rng: Random) -> None:
-    """Rename the cluster of an unsealed export, alter some of its lines and payloads, and seal it.
+    """Change cluster and day of an unsealed export, alter some of its lines and payloads, and seal it.
 
     Raises:
         ExportError: The result is not a complete export.
@@ -69,9 +70,12 @@ def alter(directory: Path, cluster: str, ds: date, rng: Random) -> None:
         lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
         for line in lines:
             line["cluster"] = cluster
+            line["captured_at"] = f"{ds}{line['captured_at'][len(str(ds)) :]}"
         kind = KIND_BY_NAME[lines[0]["kind"]]
         if kind.content in (Content.ROCKETMQ_JSON, Content.PROPERTIES):
             _alter_lines(lines, rng, may_be_empty=not kind.is_required)
+        elif kind.content is Content.FILE:
+            _alter_files(directory, lines, rng)
         if lines:
             path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         else:
@@ -102,13 +106,27 @@ def _alter_lines(lines: list[Line], rng: Random, *, may_be_empty: bool) -> None:
         lines.clear()
 
 
+def _alter_files(directory: Path, lines: list[Line], rng: Random) -> None:
+    """Alter about one file in eight."""
+    for line in lines:
+        if "path" in line and rng.random() < 1 / 8:
+            path = directory / line["path"]
+            # Latin-1 maps each byte to one character.
+            text = _altered(path.read_bytes().decode("latin-1"), rng)
+            content = text.encode("latin-1", errors="replace")
+            path.write_bytes(content)
+            line |= {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
 def _alter_payload(line: Line, rng: Random) -> None:
-    text = line.get("payload")
-    if text is None:
-        return
+    if "payload" in line:
+        line["payload"] = _altered(line["payload"], rng)
+
+
+def _altered(text: str, rng: Random) -> str:
     for _ in range(rng.choice((1, 1, 2, 5))):
-        text = rng.choices(_ALTERATIONS, weights=(4, 2, 4, 3, 2, 2, 1))[0](text, rng)
-    line["payload"] = text
+        text = rng.choices(_ALTERATIONS, weights=(4, 2, 4, 3, 2, 2, 2, 1))[0](text, rng)
+    return text
 
 
 def _replaced(pattern: re.Pattern[str], texts: tuple[str, ...], text: str, rng: Random) -> str:
@@ -156,6 +174,7 @@ _ALTERATIONS: tuple[Callable[[str, Random], str], ...] = (
     _without_field,
     partial(_replaced, _STRING, STRINGS),
     partial(_replaced, _GROUP, GROUPS),
+    _with_repeated_group,
     _truncated,
 )
 

@@ -200,6 +200,11 @@ class OddCluster:
             payload = f'{{"consumerTable": {{"{reached}": {{{queue}: {offset}}}}}}}'
             export.answer("consumer_status", payload, client_id=reached, **asked)
             export.failure("consumer_status", NOT_REACHED, client_id=other, **asked)
+        # Each broker forwards the request for all members to the same one.
+        for broker, offset in (("a", 3), ("b", 3)):
+            payload = f'{{"consumerTable": {{"c1": {{{queue}: {offset}}}}}}}'
+            asked = {"broker": broker, "group": "g-broadcast", "topic": "two-masters"}
+            export.answer("consumer_status", payload, **asked)
 
     def _records_that_repeat_each_other(self) -> None:
         export = self._export
