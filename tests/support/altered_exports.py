@@ -70,7 +70,8 @@ def alter(directory: Path, cluster: str, ds: date, rng: Random) -> None:
         lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
         for line in lines:
             line["cluster"] = cluster
-            line["captured_at"] = f"{ds}{line['captured_at'][len(str(ds)) :]}"
+            for instant in {"captured_at", "at"} & line.keys():
+                line[instant] = f"{ds}{line[instant][len(str(ds)) :]}"
         kind = KIND_BY_NAME[lines[0]["kind"]]
         if kind.content in (Content.ROCKETMQ_JSON, Content.PROPERTIES):
             _alter_lines(lines, rng, may_be_empty=not kind.is_required)
