@@ -743,7 +743,7 @@ line AS (
     try_cast(IF(kind = 'event', event_at, answered_at) AS TIMESTAMP) AS captured_at,
     try_cast(regexp_extract(error.message, '^CODE: ([0-9]{{1,9}})([^0-9A-Za-z_]|$)', 1) AS INT) AS error_code,
     CASE kind WHEN 'consumer_running_info' THEN '' WHEN 'process_assignment' THEN process
-      WHEN 'consumer_status' THEN concat(topic, '@', coalesce(client_id, broker_name))
+      WHEN 'consumer_status' THEN concat(topic, '@', coalesce(client_id, ''))
       WHEN 'nameserver_route' THEN nameserver WHEN 'nameserver_cluster_info' THEN nameserver WHEN 'proxy_consumer_connection' THEN proxy ELSE broker_name END AS question,
     contains(value, '\\\\u') AND (contains(value, '\\\\ud') OR contains(value, '\\\\uD')) AS has_surrogate
   FROM export_line

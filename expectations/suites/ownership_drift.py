@@ -308,6 +308,13 @@ _REPORTED_OF_GROUPS: Final = "\n  UNION ALL".join(
             is_ghost="state <=> 'offline'",
             is_silent="coalesce(state, 'unknown') = 'unknown' OR coalesce(is_puller, FALSE)",
         ),
+        # Nobody can ask a member that only proxies list.
+        _rows(
+            _REPORTED,
+            f"{_suspect_rows('silver_proxy_connection')} LEFT JOIN answer USING (consumer_group, client_id)",
+            consumer_group="consumer_group",
+            is_silent="coalesce(state, 'unknown') = 'unknown'",
+        ),
         _rows(
             _REPORTED,
             "answer",

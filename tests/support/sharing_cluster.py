@@ -261,6 +261,13 @@ def _silent_beside_the_proxy(case: Planted) -> None:
     case.export.proxy_members(PROXY, case.name, ["10.0.0.2@1#1"], [case.name])
 
 
+def _remoting_behind_the_proxy(case: Planted) -> None:
+    case.export.route(case.name, AB)
+    for broker in AB:
+        case.export.no_members(broker, case.name)
+    case.export.proxy_members(PROXY, case.name, ["10.0.0.2@1#1"], [case.name])
+
+
 def _of_another_topic_at_the_proxy(case: Planted) -> None:
     """Add a member that reads the topic, on the list of a broker outside its route, and one that reads another topic at a proxy."""
     case.members("c1", brokers=["u"])
@@ -403,6 +410,7 @@ CASES: dict[str, Case] = {
         ("unknown", "client_unreachable"),
         findings=frozenset({"mixed_request_modes", "client_unreachable"}),
     ),
+    "remoting-behind-the-proxy": Case(_remoting_behind_the_proxy, ("unknown", "client_unreachable")),
     "of-another-topic-at-the-proxy": Case(
         _of_another_topic_at_the_proxy,
         ("unknown", "members_unknown"),
