@@ -220,7 +220,12 @@ def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
 
 def in_one_part_if_small(spark: SparkSession, rows: DataFrame) -> DataFrame:
     """Return the same rows; those of a small day in one partition, so that Spark does not shuffle them to group or join."""
-    return rows.coalesce(1) if spark.conf.get(_PARTITIONS) == "1" else rows
+    return rows.coalesce(1) if is_small(spark) else rows
+
+
+def is_small(spark: SparkSession) -> bool:
+    """Return whether the session is configured for a small day, see `suited_to`."""
+    return spark.conf.get(_PARTITIONS) == "1"
 
 
 def java(spark: SparkSession) -> JVMView:

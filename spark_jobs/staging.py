@@ -12,9 +12,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import uuid4
 
+import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from rebalance_ledger.progress import logged
 from rebalance_ledger.storage.engines import file_system_of
@@ -83,6 +85,38 @@ def write_work(
     rows = _in_one_task_if_small(spark, stages, rows)
     rows.write.mode("overwrite").partitionBy(*filter(None, [folder_by])).parquet(folder)
     return read_parquet(spark, rows.schema, folder)
+
+
+def write_work_batches(
+    spark: SparkSession,
+    stages: DayStages,
+    name: str,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    folder_by: str,
+) -> DataFrame:
+    """Write an intermediate result as `write_work` does, from rows of this process."""
+    folder = _first(stages).work(name)
+    file_system, path = file_system_of(folder)
+    partitioning = pads.partitioning(pa.schema([schema.field(folder_by)]), flavor="hive")
+    pads.write_dataset(
+        batches,
+        path,
+        schema=schema,
+        format="parquet",
+        filesystem=file_system,
+        partitioning=partitioning,
+        existing_data_behavior="delete_matching",
+    )
+    return read_parquet(spark, from_arrow_schema(schema), folder)
+
+
+def work_rows(stages: DayStages, name: str, columns: list[str], condition: pads.Expression) -> pa.Table:
+    """Return some rows of an intermediate result to this process."""
+    file_system, path = file_system_of(_first(stages).work(name))
+    rows = pads.dataset(path, format="parquet", filesystem=file_system, partitioning="hive")
+    return rows.to_table(columns=columns, filter=condition)
 
 
 def _write_by_day(

@@ -1,15 +1,19 @@
-"""The input of one day (its export and earlier ones), and how Spark reads the lines of their files."""
+"""The input of one day (its export and earlier ones), and how the lines of their files are read, by Spark or in the driver."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from codecs import BOM_UTF8
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
+from rebalance_ledger.exports.export_files import open_regular, printable
+from rebalance_ledger.exports.manifest import ExportError
 from spark_jobs.session import literal_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import date
 
     from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
     from rebalance_ledger.exports.catalog import EarlierExport
     from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.storage.location import Location
+
+_BATCH_BYTES: Final = 4 * 1024 * 1024
 
 
 class DayExport(NamedTuple):
@@ -73,3 +79,35 @@ def read_lines(spark: SparkSession, files: Iterable[tuple[Location, str]]) -> Da
             "value",
         )
     )
+
+
+def batches_of_lines(files: Iterable[tuple[Location, str]]) -> Iterator[pa.RecordBatch]:
+    """Yield the lines that `read_lines` returns, read by this process, and first_line_number, the number of the block's first line.
+
+    A file is one block. For a small day, starting Spark's Python workers takes longer than to read and parse its lines here.
+
+    Raises:
+        ExportError: A file is missing.
+        OSError: A file cannot be read.
+    """
+    for directory, name in files:
+        file_key = export_file_key(directory, name)
+        try:
+            file = open_regular(directory / name)
+        except FileNotFoundError as error:
+            problem = f"{printable(name)} is missing; export the day again"
+            raise ExportError(f"{directory} has changed while it was read", [problem]) from error
+        with file:
+            prefix = BOM_UTF8
+            while lines := file.readlines(_BATCH_BYTES):
+                lines[0] = lines[0].removeprefix(prefix)
+                prefix = b""
+                values = [line.removesuffix(b"\n").decode(errors="replace") for line in lines]
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        "file_key": [file_key] * len(values),
+                        "block_start": [0] * len(values),
+                        "first_line_number": [1] * len(values),
+                        "value": values,
+                    }
+                )

@@ -1,4 +1,4 @@
-"""Parse lines of exports into silver rows, in Spark's Python workers.
+"""Parse lines of exports into silver rows, in Spark's Python workers or, for a small day, in the driver.
 
 Each worker imports this module when it starts, so it imports neither PySpark nor what only the driver needs.
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.exports.contract import Envelope
 
-FACT_SCHEMA = "cluster string, ds date, table_name string, file_name string, line_number long, row string, question long, answer long"
-_ARROW_FACT_SCHEMA = pa.schema(
+FACT_SCHEMA = pa.schema(
     [
         ("cluster", pa.string()),
         ("ds", pa.date32()),
@@ -76,7 +75,7 @@ class Contradiction(NamedTuple):
 def parse_batches(
     files: Mapping[str, ExportFile], contradictions: Mapping[Line, Contradiction] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for `mapInArrow` that parses lines into rows of `FACT_SCHEMA`.
+    """Return a function, also for `mapInArrow`, that parses lines into rows of `FACT_SCHEMA`.
 
     In these rows, `row` is a silver row as JSON. A row of `export_record` also has `broker_addr`, the address of the broker that was
     asked, and the columns `question` and `answer` are hashes of the question and of the answer; other rows have null there.
@@ -108,14 +107,14 @@ def parse_batches(
                         (cluster, ds, name, file, line_number, _ROW_JSON.encode(row), *hashes)
                     )
             columns_of_facts = (
-                zip(*facts_of_batch, strict=True) if facts_of_batch else [[]] * len(_ARROW_FACT_SCHEMA)
+                zip(*facts_of_batch, strict=True) if facts_of_batch else [[]] * len(FACT_SCHEMA)
             )
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array(values, field.type)
-                    for values, field in zip(columns_of_facts, _ARROW_FACT_SCHEMA, strict=True)
+                    for values, field in zip(columns_of_facts, FACT_SCHEMA, strict=True)
                 ],
-                schema=_ARROW_FACT_SCHEMA,
+                schema=FACT_SCHEMA,
             )
 
     return parse

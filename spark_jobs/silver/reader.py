@@ -12,8 +12,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from rebalance_ledger.exports.payloads import CODES_THAT_ANSWER, NOT_ONLINE
@@ -21,16 +23,17 @@ from rebalance_ledger.tables import SILVER_TABLES
 from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
 from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
 from spark_jobs.day_key import DAY
-from spark_jobs.session import from_rows, in_one_part_if_small, setting_bytes, spark_schema
-from spark_jobs.silver.day_export import export_file_key, read_lines
+from spark_jobs.session import from_rows, is_small, setting_bytes, spark_schema
+from spark_jobs.silver.day_export import batches_of_lines, export_file_key, read_lines
 from spark_jobs.silver.line_parsing import FACT_SCHEMA, Contradiction, ExportFile, Line, parse_batches
-from spark_jobs.staging import write_work
+from spark_jobs.staging import work_rows, write_work, write_work_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from rebalance_ledger.storage.location import Location
     from rebalance_ledger.tables import Table
     from spark_jobs.silver.day_export import DayExport
     from spark_jobs.staging import DayStages
@@ -39,6 +42,7 @@ _LINE_KEY = (*DAY, "file_name", "line_number")
 _TABLES_OF_ALL_LINES = (EXPORT_RECORD, REJECTED_RECORD)
 """Tables with rows of every line, including lines whose answers are ignored."""
 
+_PARSED = "parsed_line"
 _FIRST_LINES = pa.schema(
     [("file_key", pa.string()), ("block_start", pa.int64()), ("first_line_number", pa.int64())]
 )
@@ -54,19 +58,14 @@ def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStage
         days: The exports, with their verified manifests.
         stages: The days' stages; the parsed lines are written to the first one and must exist as long as the tables are read.
     """
-    lines = _read_lines(spark, days)
-    files = _files_by_key(days)
-    facts_of_lines = lines.mapInArrow(parse_batches(files), FACT_SCHEMA)
-    parsed = write_work(spark, stages, "parsed_line", facts_of_lines, folder_by="table_name")
-    if not _has_repeats(parsed):
+    parsed = _write_parsed(spark, days, stages, _PARSED)
+    if not _has_repeats(stages, _PARSED):
         return {table.name: _typed(parsed, table) for table in SILVER_TABLES}
     repeats = write_work(spark, stages, "repeated_line", _repeated_lines(parsed))
     contradictions = _contradictions(repeats)
     if contradictions:
         # Parse contradicting lines again, as unreadable ones. Only the set of all lines shows which lines these are.
-        parse = parse_batches(files, contradictions)
-        read = lines.mapInArrow(parse, FACT_SCHEMA)
-        unreadable = write_work(spark, stages, "contradicting_line", read, folder_by="table_name")
+        unreadable = _write_parsed(spark, days, stages, "contradicting_line", contradictions)
         all_lines = _without(parsed, repeats.where("is_contradicted")).unionByName(unreadable)
         counted = _without(parsed, repeats.where("not counts")).unionByName(unreadable)
     else:
@@ -79,11 +78,35 @@ def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStage
     } | {EXPORT_RECORD.name: _with_counted_lines(_typed(all_lines, EXPORT_RECORD), repeats)}
 
 
-def _has_repeats(parsed: DataFrame) -> bool:
-    """Return whether two lines of a day answer the same question; collect a hash of each line's question for this."""
-    questions = parsed.where((F.col("table_name") == EXPORT_RECORD.name) & F.col("question").isNotNull())
-    hashes = questions.select(F.xxhash64(*DAY, "question").alias("question")).toArrow().column("question")
-    return len(hashes.unique()) < len(hashes)
+def _write_parsed(
+    spark: SparkSession,
+    days: Sequence[DayExport],
+    stages: DayStages,
+    name: str,
+    contradictions: Mapping[Line, Contradiction] | None = None,
+) -> DataFrame:
+    """Parse the lines of the days' exports, write the rows, and return them as they were written; see `parse_batches`."""
+    parse = parse_batches(_files_by_key(days), contradictions)
+    if len(days) == 1 and is_small(spark):
+        batches = parse(batches_of_lines(_envelope_files(days)))
+        return write_work_batches(spark, stages, name, FACT_SCHEMA, batches, folder_by="table_name")
+    facts = _read_lines(spark, days).mapInArrow(parse, from_arrow_schema(FACT_SCHEMA))
+    return write_work(spark, stages, name, facts, folder_by="table_name")
+
+
+def _envelope_files(days: Sequence[DayExport]) -> list[tuple[Location, str]]:
+    return [(day.directory, file.path) for day in days for file in day.manifest.envelope_files]
+
+
+def _has_repeats(stages: DayStages, name: str) -> bool:
+    """Return whether two lines of a day answer the same question; this process reads a hash of each line's question."""
+    questions = work_rows(
+        stages,
+        name,
+        [*DAY, "question"],
+        (pads.field("table_name") == EXPORT_RECORD.name) & pads.field("question").is_valid(),
+    )
+    return bool(questions.group_by([*DAY, "question"]).aggregate([]).num_rows < questions.num_rows)
 
 
 def _repeated_lines(parsed: DataFrame) -> DataFrame:
@@ -208,16 +231,15 @@ def _with_counted_lines(records: DataFrame, repeats: DataFrame) -> DataFrame:
 
 def _read_lines(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
     """Return the columns of `read_lines`, and first_line_number, the number of the block's first line."""
-    files = [(day.directory, file) for day in days for file in day.manifest.envelope_files]
-    lines = read_lines(spark, [(directory, file.path) for directory, file in files])
-    if len(days) == 1:
-        lines = in_one_part_if_small(spark, lines)
-    else:
+    lines = read_lines(spark, _envelope_files(days))
+    sizes_bytes = [file.size_bytes for day in days for file in day.manifest.envelope_files]
+    if len(days) > 1:
         # Spark plans at least four megabytes for each file (`openCostInBytes`), which makes too many tasks for many small files.
-        size_bytes = sum(file.size_bytes for _, file in files)
-        lines = lines.coalesce(max(spark.sparkContext.defaultParallelism, size_bytes // _BYTES_PER_TASK))
+        lines = lines.coalesce(
+            max(spark.sparkContext.defaultParallelism, sum(sizes_bytes) // _BYTES_PER_TASK)
+        )
     # A file larger than a split is read in blocks, so the lines of the earlier blocks are counted.
-    if max((file.size_bytes for _, file in files), default=0) <= _never_split_bytes(spark):
+    if max(sizes_bytes, default=0) <= _never_split_bytes(spark):
         return lines.withColumn("first_line_number", F.lit(1).cast("long"))
     counts: dict[str, dict[int, int]] = defaultdict(dict)
     for block in lines.groupBy("file_key", "block_start").count().collect():
