@@ -688,13 +688,18 @@ def _has_each_key_once(entries: str) -> str:
     return f"size(map_keys({entries})) = size(array_distinct(map_keys({entries})))"
 
 
-def _has_each_field_once(schema: str, parsed: str) -> str:
+def _has_each_field_once(schema: str, parsed: str, elsewhere: str | None = None) -> str:
     """Return a SQL boolean: the payload has the fields of a schema as often as what was parsed from it; null for an unreadable payload.
 
     Of a field that an object has twice, engines take the first or the last. RocketMQ omits fields that are null.
+
+    Args:
+        schema: The schema of the parsed value.
+        parsed: SQL of the parsed value.
+        elsewhere: A field that other parts of the payload have too, and that is not counted.
     """
-    names = "|".join(re.findall(r"(\w+):? (?=array|bigint|boolean|int|map|string|struct)", schema))
-    name = rf'"(?:{names})"\s*:\s*'
+    names = re.findall(r"(\w+):? (?=array|bigint|boolean|int|map|string|struct)", schema)
+    name = rf'"(?:{"|".join(name for name in names if name != elsewhere)})"\s*:\s*'
     return f"regexp_count(payload, {quoted(name)}) = regexp_count(to_json({parsed}), {quoted(name + '[^n]')})"
 
 
@@ -808,7 +813,8 @@ read_line AS (
             AND forall(coalesce(map_keys(lock.ot), array()), number -> number {_IS_NUMBER})
             AND forall(coalesce(map_keys(lock.oc), array()), number -> number {_IS_NUMBER})))
       WHEN kind = 'broker_config' THEN NOT contains(payload, '\\\\') AND {_differ("settings", "r.name")}
-      ELSE (NOT kind IN {quoted_list(_KINDS_OF_OWNERS)} OR running.properties IS NOT NULL AND coalesce({_differ("running.subscriptionSet", "r.topic")}, TRUE))
+      ELSE (NOT kind IN {quoted_list(_KINDS_OF_OWNERS)} OR running.properties IS NOT NULL AND coalesce({_differ("running.subscriptionSet", "r.topic")}, TRUE)
+        AND {_has_each_field_once(_RUNNING, "running", elsewhere="topic")})
         AND NOT contains(cut, '\\\\') AND NOT contains(payload, 'isPop') AND size(entries) = {_ENTRY_COUNT}
         AND 3 * size(entries) = {_NAME_COUNT} AND {_differ("entries", *(raw for raw, _ in _QUEUE))}
         AND forall(entries, r -> r.brokerName IS NOT NULL AND r.topic IS NOT NULL AND r.queueId IS NOT NULL)

@@ -488,6 +488,11 @@ def a_connection_with_a_field_twice(day: StagedDay, name: str) -> None:
 
 
 @excused
+def a_client_with_a_field_twice(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consumer_running_info", name, r'"subString":', '"subString":"x","subString":')
+
+
+@excused
 def a_reference(day: StagedDay, name: str) -> None:
     payload_changed(day, "consumer_connection", name, r'\{"expressionType[^{}]*\}', r'{"$ref":"$.x"}')
 
