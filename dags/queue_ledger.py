@@ -18,7 +18,8 @@ computed by the DAG `cluster_ledger`, which a landed export starts.
 
     airflow backfill create --dag-id queue_ledger --from-date 2026-11-16 --to-date 2026-11-18 --max-active-runs 1
 
-With one run at a time each day is compared with the previous day; see docs/airflow.md for parallel runs.
+With one run at a time each day is compared with the previous day; see docs/airflow.md for parallel runs. With
+`--dag-run-conf '{"stage_through": "2026-11-18"}'`, the first day's Spark application stages the following days too.
 """
 
 from __future__ import annotations
@@ -62,12 +63,19 @@ def _clusters() -> list[str]:
     # Today's run waits for its deadlines, and yesterday's run may still wait; the rest is for backfills and runs by hand.
     max_active_runs=4,
     params={
+        "stage_through": Param(
+            None,
+            type=["null", "string"],
+            format="date",
+            title="Stage through",
+            description="UTC day; builds also stage the days up to this one that have landed, for runs that follow.",
+        ),
         "force": Param(
             False,  # noqa: FBT003  # the default of the form
             type="boolean",
             title="Force",
             description="Compute days although they are published from their export, settings and code.",
-        )
+        ),
     },
     default_args=retry_policy(),
     tags=["rocketmq", "ledger"],

@@ -51,6 +51,7 @@ class ComputeDayOperator(TriggerDagRunOperator):
             "cluster": self.cluster,
             "ds": day_of(context),
             "force": bool(context["params"].get("force")),
+            "stage_through": context["params"].get("stage_through"),
         }
         super().execute(context)
 

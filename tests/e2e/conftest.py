@@ -70,11 +70,15 @@ class Project:
         return rows
 
     def backfill(self, first: str, last: str) -> list[str]:
-        """Start a sequential backfill in a running Airflow, beside its scheduler; return the ids of the days' runs."""
+        """Start a sequential backfill in a running Airflow, beside its scheduler; return the ids of the days' runs.
+
+        The build of the first day stages the other days too.
+        """
         wait_until(self.api.knows_dag, 120)
         self.api.unpause()
-        dates = ["--from-date", first, "--to-date", last]
-        self.run("airflow", "backfill", "create", "--dag-id", DAY_DAG_ID, *dates, "--max-active-runs", "1")
+        dates = ["--from-date", first, "--to-date", last, "--max-active-runs", "1"]
+        conf = json.dumps({"stage_through": last})
+        self.run("airflow", "backfill", "create", "--dag-id", DAY_DAG_ID, *dates, "--dag-run-conf", conf)
         return [run_id for run_id in self.api.states(DAY_DAG_ID) if run_id.startswith("backfill__")]
 
     @contextmanager

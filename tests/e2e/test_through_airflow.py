@@ -161,6 +161,9 @@ def test_a_backfill_publishes_all_days_of_its_range_with_the_rows_of_make_run(
         days = scheduled.backfill(FIRST, THIRD)
         assert sorted(days) == [f"backfill__{day}T00:00:00+00:00" for day in (FIRST, SECOND, THIRD)]
         assert scheduled.api.wait_for(days, dag_id=DAY_DAG_ID) == ["success"] * len(days)
+        builds = [
+            scheduled.api.log(scheduled.api.task(run_of(day), "build")) for day in (FIRST, SECOND, THIRD)
+        ]
         pages = [
             scheduled.api.page(scheduled.api.buttons(run_of(day), task)[button])
             for task, button in (("gate", "Data Docs"), ("report", "Report"))
@@ -169,6 +172,7 @@ def test_a_backfill_publishes_all_days_of_its_range_with_the_rows_of_make_run(
         family = descendants(server.pid)
     assert server.returncode == 0
     assert have_ended(family) is None
+    assert ["Staged by another application" in log for log in builds] == [False, True, True]
     published = scheduled.rows("SELECT ds FROM publication ORDER BY ds")
     assert [row["ds"] for row in published] == [FIRST, SECOND, THIRD]
     for page, row in zip(pages, [*published, *published], strict=True):
