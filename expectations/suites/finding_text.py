@@ -226,7 +226,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "strategy_unknown": (
         quoted(
-            "(The members' release is not known, and releases divide differently|Members report the strategy .+)[.]"
+            "(The members' release is not known, and releases divide differently|Members report the strategy .+|One client id reports the strategies .+)[.]"
         ),
     ),
     "strategy_changed": (

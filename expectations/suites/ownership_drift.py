@@ -363,10 +363,12 @@ hidden_group AS (
 SHARED_VIEWS: Final[dict[str, str]] = {
     "drift_answer": f"""
 SELECT
-  consumer_group, client_id, min(strategy) AS reported_strategy, bool_or(is_new) AS is_new,
+  consumer_group, client_id, bool_or(is_new) AS is_new,
+  -- One id reports two strategies if its processes differ, or if it was restarted between two answers; then its rule is unknown.
+  IF(count(strategy) > 0, array_join(array_sort(collect_set(strategy)), ' and '), NULL) AS reported_strategy,
   bool_or(NOT reports_queues) AS is_puller, bool_or(is_by_hand) AS is_by_hand,
   bool_or(NOT is_client_rebalance) AS is_asking, max(client_version) AS own_version,
-  max(strategy) AS last_strategy, min(unix_millis(captured_at) - unix_millis(started_at)) AS client_age_ms,
+  min(unix_millis(captured_at) - unix_millis(started_at)) AS client_age_ms,
   count_if(is_process AND state = 'online') AS process_count,
   CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline'
     ELSE 'unknown' END AS state
@@ -430,9 +432,9 @@ stated_numbers AS (
 member AS (
   SELECT
     consumer_group, client_id, connection_count, client_language,
-    coalesce(own_version, connected_version) AS client_version, last_strategy, client_age_ms,
+    coalesce(own_version, connected_version) AS client_version, reported_strategy, client_age_ms,
     coalesce(state, 'unknown') AS state, coalesce(is_puller, FALSE) AS is_puller, coalesce(process_count, 0) AS process_count,
-    rlike(client_id, {quoted(GRPC_CLIENT_ID_PATTERN)}) AND last_strategy IS NULL AS is_grpc
+    rlike(client_id, {quoted(GRPC_CLIENT_ID_PATTERN)}) AND reported_strategy IS NULL AS is_grpc
   FROM (
     SELECT
       consumer_group, client_id, count(*) AS connection_count, max(client_language) AS client_language,
@@ -460,7 +462,7 @@ member_number AS (
     count_if(state = 'offline') AS absent_client_count,
     count_if(process_count > 1) AS shared_client_id_count,
     count_if(process_count = 0 AND connection_count > broker_count) AS repeated_client_id_count,
-    size(collect_set(last_strategy)) AS strategy_count, size(collect_set(client_language)) AS language_count,
+    size(collect_set(reported_strategy)) AS strategy_count, size(collect_set(client_language)) AS language_count,
     size(collect_set(client_version)) AS version_count, min(client_age_ms) AS newest_client_age_ms
   FROM member JOIN member_list USING (consumer_group)
   GROUP BY consumer_group

@@ -160,7 +160,7 @@ wrong_ring AS (
   GROUP BY consumer_group, strategy, topic
   HAVING count(DISTINCT list) = max(list_count)
 ),
--- Queues of members that report a strategy of which the settings do not give the parameters.
+-- Queues of members whose rule is unknown: the settings do not give its parameters, or one client id reports several strategies.
 share_without_rule AS (
   SELECT
     consumer_group, topic, any_value(strategy) AS strategy, count(*) AS fault_count,
@@ -169,7 +169,8 @@ share_without_rule AS (
   JOIN drift_answer USING (consumer_group, client_id)
   LEFT JOIN (SELECT consumer_group, strategy AS configured_strategy FROM configured_rule) USING (consumer_group)
   WHERE is_effective AND strategy NOT IN ('BROADCASTING', 'POP') AND NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}'), FALSE)
-    AND process_count <= 1 AND reported_strategy IN {quoted_list(_WITH_PARAMETERS)} AND NOT reported_strategy <=> configured_strategy
+    AND (contains(reported_strategy, ' and ')
+      OR process_count <= 1 AND reported_strategy IN {quoted_list(_WITH_PARAMETERS)} AND NOT reported_strategy <=> configured_strategy)
   GROUP BY consumer_group, topic
 ),
 -- Members of a mixed group that report a strategy with known parameters: their queues, and the queues by that strategy.
@@ -227,7 +228,8 @@ QUERIES: Final = (
                 OWNERS_RECOMPUTED,
                 "TRUE",
                 f"{_SUBJECT}', strategy, ': ', first_fault.client_id, ' is given queue ', first_fault.broker_name, '/', "
-                "first_fault.queue_id, ', but reports ', first_fault.reported_strategy, ', whose parameters no settings give', "
+                "first_fault.queue_id, ', but reports ', first_fault.reported_strategy, "
+                "IF(contains(first_fault.reported_strategy, ' and '), '', ', whose parameters no settings give'), "
                 "IF(fault_count > 1, concat(' (and ', fault_count - 1, ' more)'), ''))",
                 "fault_count",
             ),

@@ -101,6 +101,7 @@ AWAIT_CONNECTIONS: Final = (
     "give each process its own instanceName."
 )
 GIVE_STRATEGY: Final = "Configure the group's strategy in the settings file; until then, the owners are known, but not the expected owners."
+SEPARATE_PROCESSES: Final = "Give each process its own instanceName if several use the id; otherwise export again: the client was restarted between two answers."
 
 ADVICE_OF_CASES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -108,6 +109,7 @@ ADVICE_OF_CASES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "members_unknown": (ASK_PROXIES, AWAIT_OFFSETS),
         "duplicate_client_id": (AWAIT_CONNECTIONS,),
         "settings_missing": (GIVE_STRATEGY,),
+        "strategy_unknown": (SEPARATE_PROCESSES,),
     }
 )
 """Kind of finding -> further advice that it may have, by what the row shows."""

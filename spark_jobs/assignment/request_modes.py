@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 BROKER_STRATEGIES: Final = ("AVG", "AVG_BY_CIRCLE")
 """The strategies that a broker has (`QueryAssignmentProcessor`, 5.x); a client with another one gets no answer and keeps its queues."""
 
+BETWEEN_STRATEGIES: Final = " and "
+"""Between the names if one client id reports several strategies: no rule has such a name, so the member's queues are unknown."""
+
 POP_MODE: Final = "POP"
 PULL_MODE: Final = "PULL"
 CLIENT_MODE: Final = "CLIENT"
@@ -27,6 +30,17 @@ CLIENT_MODE: Final = "CLIENT"
 _REQUEST_CODE_NOT_SUPPORTED: Final = 3
 _SUBSCRIPTION_KEY: Final = (*DAY, "consumer_group", "topic")
 _BROKER_KEY: Final = (*DAY, "broker_name")
+
+
+def reports_several(strategy: Column) -> Column:
+    """Return whether one client id reports several strategies: its processes differ, or it was restarted between two answers."""
+    return F.coalesce(F.contains(strategy, F.lit(BETWEEN_STRATEGIES)), F.lit(col=False))
+
+
+def is_unknown_to_broker(strategy: Column) -> Column:
+    """Return whether a member reports one strategy, and the broker does not have it."""
+    is_certain = strategy.isNotNull() & ~reports_several(strategy)
+    return is_certain & ~strategy.isin(*BROKER_STRATEGIES)
 
 
 def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: DataFrame) -> DataFrame:

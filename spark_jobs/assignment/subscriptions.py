@@ -29,7 +29,15 @@ from rebalance_ledger.exports.contract import UNKNOWN_BROKER
 from rebalance_ledger.rocketmq.client_ids import GRPC_CLIENT_ID_PATTERN
 from spark_jobs.assignment.allocation import SERVER_OFF
 from spark_jobs.assignment.presence import absence, is_users_group
-from spark_jobs.assignment.request_modes import BROKER_STRATEGIES, CLIENT_MODE, POP_MODE, request_modes
+from spark_jobs.assignment.request_modes import (
+    BETWEEN_STRATEGIES,
+    BROKER_STRATEGIES,
+    CLIENT_MODE,
+    POP_MODE,
+    is_unknown_to_broker,
+    reports_several,
+    request_modes,
+)
 from spark_jobs.assignment.routes import java_order
 from spark_jobs.day_key import DAY
 from spark_jobs.session import thread_pool
@@ -356,7 +364,8 @@ def member_lists(member_ids: DataFrame, descriptions: DataFrame) -> DataFrame:
     Columns: `DAY`; consumer_group, list_id; members: an array in Java's order of the ids, of structs with these fields:
 
     * slot, client_id: position in the list, and the id.
-    * strategy: RocketMQ's name, the Java class if it has none, or null if the member did not answer.
+    * strategy: RocketMQ's name, the Java class if it has none, or null if the member did not answer. If the answers of one client id
+      differ, all names, with `BETWEEN_STRATEGIES` between them.
     * client_language, client_version, is_client_rebalance, is_orderly, client_age_ms.
     * topics: the member's own subscriptions, or null.
     * client_state: `online` (the member answered), `offline` (a broker reports that it is not connected) or `unknown`.
@@ -484,7 +493,10 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
         .unionByName(subscribed, allowMissingColumns=True)
         .groupBy(*_CLIENT_KEY)
         .agg(
-            F.max("strategy").alias("strategy"),
+            F.when(
+                F.count("strategy") > 0,
+                F.array_join(F.array_sort(F.collect_set("strategy")), BETWEEN_STRATEGIES),
+            ).alias("strategy"),
             F.max("client_language").alias("client_language"),
             F.min("reports_queues").alias("reports_queues"),
             F.max("is_assigned_by_hand").alias("is_assigned_by_hand"),
@@ -606,7 +618,10 @@ def _pops_by_broker(member: Column) -> Column:
 
 def _fetches_by(member: Column) -> Column:
     """Return `pop` or `pull`; null if it is unknown, or if the member does neither."""
-    is_undetermined = _is_broker_assigned(member) & F.col("request_mode").isNull()
+    mode = F.col("request_mode")
+    is_undetermined = _is_broker_assigned(member) & (
+        mode.isNull() | (mode == POP_MODE) & reports_several(member["strategy"])
+    )
     return (
         F.when(_is_grpc(member), F.when(~_is_plain_retry(), "pop"))
         .when(_pops_by_broker(member), "pop")
@@ -624,10 +639,7 @@ def _division_reason() -> Column:
     has_proxied_grpc = F.exists("proxied_ids", is_grpc_id)
     has_broker_assigned = has(lambda member: member["is_broker_assigned"])
     has_unknown_strategy = has(
-        lambda member: (
-            member["is_broker_assigned"]
-            & ~F.coalesce(member["strategy"].isin(*BROKER_STRATEGIES), F.lit(col=True))
-        )
+        lambda member: member["is_broker_assigned"] & is_unknown_to_broker(member["strategy"])
     )
     return F.when(
         F.col("group_state") == "online",

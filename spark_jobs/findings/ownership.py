@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from rebalance_ledger.tables.finding_advice import GIVE_STRATEGY
+from rebalance_ledger.tables.finding_advice import GIVE_STRATEGY, SEPARATE_PROCESSES
 from spark_jobs.assignment.allocation import MIXED
+from spark_jobs.assignment.request_modes import reports_several
 from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import (
     advice_for,
@@ -207,6 +208,8 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
         )
     )
     reason = F.col("expected_reason")
+    is_unknown = reason.isin("strategy_unknown", "release_unknown")
+    is_several = reports_several(F.col("strategy"))
     columns = {
         "queue_count": F.col("count"),
         "topic_count": F.size("topics"),
@@ -247,9 +250,17 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
         ),
         finding_when(
             "strategy_unknown",
-            when=reason.isin("strategy_unknown", "release_unknown"),
+            when=is_unknown & ~is_several,
             severity="info",
             evidence=evidence,
+            **columns,
+        ),
+        finding_when(
+            "strategy_unknown",
+            when=is_unknown & is_several,
+            severity="info",
+            evidence=("One client id reports the strategies ", F.col("strategy"), "."),
+            advice=SEPARATE_PROCESSES,
             **columns,
         ),
     )

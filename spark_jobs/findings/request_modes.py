@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs.assignment.allocation import SERVER_OFF
 from spark_jobs.assignment.members import ids_where
-from spark_jobs.assignment.request_modes import BROKER_STRATEGIES
+from spark_jobs.assignment.request_modes import BROKER_STRATEGIES, is_unknown_to_broker
 from spark_jobs.assignment.subscriptions import is_grpc_id
 from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import collect_findings, counted, finding_when, first_n, join_first_n
@@ -27,12 +27,7 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
         F.filter("proxied_ids", is_grpc_id),
     )
     pulling = ids_where(lambda member: member["fetches_by"].eqNullSafe("pull"))
-    odd = ids_where(
-        lambda member: (
-            member["is_broker_assigned"]
-            & ~F.coalesce(member["strategy"].isin(*BROKER_STRATEGIES), F.lit(col=True))
-        )
-    )
+    odd = ids_where(lambda member: member["is_broker_assigned"] & is_unknown_to_broker(member["strategy"]))
     asking = ids_where(lambda member: member["is_broker_assigned"])
     has_queues = "exists(brokers, broker -> broker.queue_count > 0)"
     problems = subscriptions.where(

@@ -481,9 +481,9 @@ def mixed_with_an_owner_less(day: StagedDay, group: str) -> None:
     )
 
 
-def add_member_without_parameters(day: StagedDay, group: str) -> list[Row]:
-    """Add two members on AVG and one on CONSISTENT_HASH without a configured node count; return the effective rows."""
-    add_group(day, group, strategies_of_clients=("AVG", "AVG", "CONSISTENT_HASH"))
+def add_member_without_rule(day: StagedDay, group: str, strategy: str) -> list[Row]:
+    """Add two members on AVG, and one that reports this strategy and whose queues are unknown; return the effective rows."""
+    add_group(day, group, strategies_of_clients=("AVG", "AVG", strategy))
     for even in rows(day, group):
         even.update(is_effective=False, strategy_source="hypothetical")
         day.rows["queue_assignment"].append(
@@ -498,12 +498,31 @@ def add_member_without_parameters(day: StagedDay, group: str) -> list[Row]:
 
 @fault()
 def member_without_parameters(day: StagedDay, group: str) -> None:
-    add_member_without_parameters(day, group)
+    add_member_without_rule(day, group, "CONSISTENT_HASH")
 
 
 @fault(OWNERS)
 def queue_of_a_member_without_parameters(day: StagedDay, group: str) -> None:
-    given = add_member_without_parameters(day, group)
+    given = add_member_without_rule(day, group, "CONSISTENT_HASH")
+    next(row for row in given if row["client_id"] is None).update(client_id="c3", reason=None)
+
+
+def add_member_with_two_strategies(day: StagedDay, group: str) -> list[Row]:
+    """Add a member whose answer through a broker and whose process report different strategies; return the effective rows."""
+    given = add_member_without_rule(day, group, "AVG")
+    process = {"process": "p1", "state": "online", "strategy": "AVG_BY_CIRCLE"}
+    day.add("client_process", consumer_group=group, client_id="c3", **process)
+    return given
+
+
+@fault()
+def member_with_two_strategies(day: StagedDay, group: str) -> None:
+    add_member_with_two_strategies(day, group)
+
+
+@fault(OWNERS)
+def queue_of_a_member_with_two_strategies(day: StagedDay, group: str) -> None:
+    given = add_member_with_two_strategies(day, group)
     next(row for row in given if row["client_id"] is None).update(client_id="c3", reason=None)
 
 

@@ -277,9 +277,9 @@ def test_members_that_pop_are_all_owners(rows: dict[str, list[Row]]) -> None:
 
 def test_every_cause_of_the_closed_list_occurs_here_or_in_another_cluster(rows: dict[str, list[Row]]) -> None:
     met = {row["likely_cause"] for row in rows["ownership_drift"]} - {None}
-    of_the_sample, of_the_sharing_cluster = {"mixed_strategies"}, {"server_load_balancer_off"}
+    of_the_sharing_cluster = {"server_load_balancer_off"}
 
-    assert set(thresholds.DRIFT_CAUSES) - met == of_the_sample | of_the_sharing_cluster
+    assert set(thresholds.DRIFT_CAUSES) - met == of_the_sharing_cluster
 
 
 def test_the_gate_finds_no_violation(

@@ -565,6 +565,33 @@ def duplicate_client_id_that_lost_a_queue(sources: SourceAnswer) -> None:
     sources.client("c1", "a/0", process="p2")
 
 
+@case(
+    {
+        "a/0": twice("duplicate_client_id"),
+        "a/1": unknown("member_strategy_unknown"),
+        "b/0": twice("mixed_strategies"),
+        "b/1": MATCH,
+    }
+)
+def processes_of_one_id_with_two_strategies(sources: SourceAnswer) -> None:
+    """Add two processes with one id: a broker lists it once, and one of them follows another strategy."""
+    sources.route()
+    sources.lists("c1", "c2")
+    sources.client("c1", "a/0", "b/0", strategy="AVG_BY_CIRCLE")
+    sources.client("c1", "a/0", "b/0", strategy="AVG_BY_CIRCLE", process="p1")
+    sources.client("c1", "a/0", "a/1", process="p2")
+    sources.client("c2", "b/0", "b/1")
+
+
+@case({queue: unknown("strategy_unknown") for queue in ("a/0", "a/1", "b/0", "b/1")})
+def answers_of_one_client_with_two_strategies(sources: SourceAnswer) -> None:
+    """Add a client whose answer through a broker has another strategy than that of its process, and another client."""
+    sources.route()
+    sources.lists("c1")
+    sources.client("c1", "a/0", "a/1", "b/0", "b/1", strategy="AVG_BY_CIRCLE")
+    sources.client("c1", "a/0", "a/1", "b/0", "b/1", process="p2")
+
+
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": unowned("member_lists_differ"), "b/1": MATCH})
 def id_listed_twice_with_one_process(sources: SourceAnswer) -> None:
     id_listed_twice_by_every_broker(sources)

@@ -165,6 +165,14 @@ def _ring_at_the_broker(case: Planted) -> None:
         case.pulls(client, strategy="CONSISTENT_HASH", asks_broker=True)
 
 
+def _two_strategies_of_one_client(case: Planted) -> None:
+    """Add a client id whose processes follow different strategies; the broker has only one of them."""
+    case.members("c1")
+    case.pulls("c1", strategy="CONSISTENT_HASH", asks_broker=True)
+    held = [(case.name, broker, queue_id) for broker in AB for queue_id in (0, 1)]
+    case.export.client(case.name, "c1", [case.name], "AVG", held, asks_broker=True, process="p1")
+
+
 def _orderly(case: Planted) -> None:
     case.members("c1", "c2")
     case.pulls("c1", "a/0", "a/1", asks_broker=True, is_orderly=True)
@@ -361,6 +369,16 @@ CASES: dict[str, Case] = {
         ("unknown", "strategy_unknown_to_broker"),
         findings=frozenset({"strategy_unknown_to_broker"}),
     ),
+    "two-strategies-of-one-client": Case(
+        _two_strategies_of_one_client,
+        ("unknown", "strategy_unknown"),
+        findings=frozenset({"strategy_unknown"}),
+    ),
+    "two-strategies-of-one-popper": Case(
+        _two_strategies_of_one_client,
+        ("unknown", "strategy_unknown"),
+        findings=frozenset({"strategy_unknown"}),
+    ),
     "orderly": Case(_orderly, MATCH),
     "pulled-by-the-broker": Case(_pulled_by_the_broker, MATCH),
     "server-off": Case(
@@ -424,6 +442,7 @@ MODES = {
     "more-members-than-queues": ("POP", 1),
     "one-pops-one-pulls": ("POP", 0),
     "orderly": ("POP", -1),
+    "two-strategies-of-one-popper": ("POP", -1),
 }
 
 
