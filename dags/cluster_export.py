@@ -7,7 +7,7 @@ answers as that day's sealed export. The landed export starts the cluster's run 
 |---|---|---|
 | `clusters` | reads the clusters to collect from the settings file; skipped if there are none | correct the settings file |
 | `collect` | lands today's export, unless a complete one has landed already | see below |
-| `prune` | lists the exports that are older than the retention period; removes them only with `dry_run: false` | the message names the export that could not be removed |
+| `prune` | lists the exports that are older than the retention period and whose days are published; removes them only with `dry_run: false` | the message names the export that could not be removed |
 
 **Failures of `collect`.** If a cluster cannot be reached, the task is retried, its message names the sources that did not answer, and no
 partial export is left. A degraded or failed capture lands, and each retry asks again for the missing answers. After the last retry a

@@ -692,16 +692,28 @@ def prune_exports(
         int | None,
         typer.Option(min=1, help="Remove exports of at least this age in days. Default: from the settings."),
     ] = None,
+    warehouse: WarehouseLocation = _WAREHOUSE,
     *,
+    unpublished: Annotated[
+        bool, typer.Option("--unpublished", help="Also exports whose day is not published from them.")
+    ] = False,
     apply: Annotated[
         bool, typer.Option("--apply", help="Remove the exports instead of listing them.")
     ] = False,
 ) -> None:
-    """List sealed exports past their retention; remove them with --apply."""
+    """List sealed exports past their retention; remove them with --apply.
+
+    An export is kept if its day is not published from it, because nothing else has its data.
+    """
     from rebalance_ledger.cli.collect import prune
 
     for sentence in prune(
-        _folder(exports), settings_file=settings, cluster=cluster, keep_days=keep_days, is_applied=apply
+        _folder(exports),
+        settings_file=settings,
+        cluster=cluster,
+        keep_days=keep_days,
+        published_in=None if unpublished else Warehouse.at(warehouse),
+        is_applied=apply,
     ):
         echo(sentence)
 

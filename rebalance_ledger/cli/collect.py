@@ -31,23 +31,31 @@ from rebalance_ledger.collectors.offset_file_drop import land
 from rebalance_ledger.collectors.tls_causes import tls_cause
 from rebalance_ledger.exports.landing import bears_manifest, bring
 from rebalance_ledger.exports.landing import land as land_in_object_store
-from rebalance_ledger.exports.manifest import MANIFEST_NAME, QUALITIES, ExportError, export_directory
+from rebalance_ledger.exports.manifest import (
+    MANIFEST_NAME,
+    QUALITIES,
+    ExportError,
+    export_directory,
+    load_manifest,
+)
 from rebalance_ledger.exports.redaction import redact_text
 from rebalance_ledger.exports.retention import outdated_exports, remove_export
 from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.exports.writer import ExportWriter
+from rebalance_ledger.pipeline.outdated import published_days
 from rebalance_ledger.pipeline.steps import SetUpMissingError
 from rebalance_ledger.settings import CollectSettings, SettingsError, is_host_and_port, load_settings
 from rebalance_ledger.storage.location import ObjectPath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
     from rich.progress import TaskID
 
     from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.storage.location import Location
+    from rebalance_ledger.warehouse.layout import Warehouse
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _JARS: Final = _ROOT / ".local" / "collector"
@@ -306,6 +314,7 @@ def prune(
     settings_file: Path | None,
     cluster: str | None,
     keep_days: int | None,
+    published_in: Warehouse | None,
     is_applied: bool,
 ) -> Iterator[str]:
     """Remove exports past their retention, or only list them.
@@ -315,6 +324,7 @@ def prune(
         settings_file: File with the retention of each cluster; required without `keep_days`.
         cluster: Name of the cluster; None for all clusters of the settings.
         keep_days: Retention in days, instead of that of the settings.
+        published_in: Warehouse in which a day must be published before its export is removed; None to remove exports of other days too.
         is_applied: Whether to remove the exports.
 
     Yields:
@@ -322,18 +332,38 @@ def prune(
 
     Raises:
         ExportError: An export cannot be removed, or the exports cannot be listed.
+        QueryError: The warehouse cannot be read.
         SettingsError: The settings are invalid, or have no retention for any cluster.
     """
     kept = _kept_days(settings_file, cluster, keep_days)
     today = datetime.now(UTC).date()
     for name, days in sorted(kept.items()):
         outdated = outdated_exports(exports, name, keep_days=days, today=today)
+        sources = published_days(published_in, name).sources if published_in and outdated else {}
         for directory in outdated:
+            if published_in and not _is_published(directory, sources):
+                yield f"{directory} is kept: {published_in.root} has not published its day from it. `--unpublished` removes such exports too."
+                continue
             if is_applied:
                 remove_export(directory)
             yield f"{directory} {'is removed' if is_applied else 'would be removed; nothing is without --apply'}."
         if not outdated:
             yield f"{name} has no export of {days} or more days ago."
+
+
+def _is_published(export: Path, sources: Mapping[date, tuple[str, str, str]]) -> bool:
+    """Return whether a day is published from an export.
+
+    Args:
+        export: The export's folder, named by its day.
+        sources: See `PublishedDays.sources`.
+    """
+    try:
+        manifest = load_manifest(export)
+    except ExportError:
+        return False
+    published_from, *_ = sources.get(date.fromisoformat(export.name), ("",))
+    return manifest.sha256 == published_from
 
 
 def collector_jars() -> Path:

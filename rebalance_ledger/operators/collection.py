@@ -125,8 +125,10 @@ class PruneExportsOperator(ClusterOperator):
             return
         options = [
             f"--cluster={self.cluster}",
-            *(f"--{place}={value}" for place, value in places(_PLACES).items()),
+            *(f"--{place}={value}" for place, value in places().items()),
         ]
+        if retention.unpublished:
+            options.append("--unpublished")
         if not retention.dry_run:
             options.append("--apply")
         self.run_ledger(["exports", "prune"], options)

@@ -214,10 +214,12 @@ class Retention(Strict):
     Attributes:
         keep_days: exports of this many days ago (UTC) and earlier are outdated.
         dry_run: whether the daily run only reports what it would remove.
+        unpublished: whether exports go too whose day is not published from them.
     """
 
     keep_days: int = Field(ge=1)
     dry_run: bool = True
+    unpublished: bool = False
 
 
 class CaptureQuality(Strict):

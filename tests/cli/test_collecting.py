@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,8 +15,12 @@ from rebalance_ledger.collectors.errors import AdminClientError
 from rebalance_ledger.exports.contract import KIND_BY_NAME
 from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.pipeline.outdated import replaced_exports
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
 from tests.support.command_line import ledger
+from tests.support.export_builder import ExportBuilder
 from tests.support.simulated_cluster import AdminClients, SimulatedCluster, silence
+from tests.support.staging_fixtures import stage_day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -404,7 +408,12 @@ class TestPruning:
         return len(list((exports / "c").iterdir()))
 
     def test_the_default_is_a_dry_run(self, exports: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert ledger("exports", "prune", f"--exports={exports}", "--cluster=c", "--keep-days=30") == 0
+        assert (
+            ledger(
+                "exports", "prune", f"--exports={exports}", "--cluster=c", "--keep-days=30", "--unpublished"
+            )
+            == 0
+        )
         oldest = exports / "c" / f"{TODAY - timedelta(days=40)}"
         assert capsys.readouterr().out == f"{oldest} would be removed; nothing is without --apply.\n"
         assert self.left(exports) == 3
@@ -413,13 +422,36 @@ class TestPruning:
         self, exports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         kept = settings(tmp_path, {"retention": {"keep_days": 5}})
-        assert ledger("exports", "prune", f"--exports={exports}", kept, "--apply") == 0
+        assert ledger("exports", "prune", f"--exports={exports}", kept, "--unpublished", "--apply") == 0
         assert [line.rpartition(" is ")[2] for line in capsys.readouterr().out.splitlines()] == [
             "removed."
         ] * 2
         assert self.left(exports) == 1
-        assert ledger("exports", "prune", f"--exports={exports}", kept, "--apply") == 0
+        assert ledger("exports", "prune", f"--exports={exports}", kept, "--unpublished", "--apply") == 0
         assert capsys.readouterr().out == "c has no export of 5 or more days ago.\n"
+
+    def test_an_export_is_kept_unless_its_day_is_published_from_it(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        exports, warehouse = tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse"))
+        refused, replaced, published = (date(2026, 11, day) for day in (10, 11, 12))
+        folders = {ds: ExportBuilder("c", ds).seal(exports) for ds in (refused, replaced, published)}
+        for ds, manifest in (
+            (replaced, "of an earlier capture"),
+            (published, verify(folders[published]).sha256),
+        ):
+            stage_day(warehouse, ds, "c", build={"manifest_sha256": manifest})
+            publish(warehouse, "c", ds)
+        places = (f"--exports={exports}", f"--warehouse={warehouse.root}")
+        assert ledger("exports", "prune", *places, "--cluster=c", "--keep-days=1", "--apply") == 0
+        assert capsys.readouterr().out.splitlines() == [
+            *(
+                f"{folders[ds]} is kept: {warehouse.root} has not published its day from it. `--unpublished` removes such exports too."
+                for ds in (refused, replaced)
+            ),
+            f"{folders[published]} is removed.",
+        ]
+        assert [folder.is_dir() for folder in folders.values()] == [True, True, False]
 
     def test_without_a_retention_period_nothing_is_removed(
         self, exports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

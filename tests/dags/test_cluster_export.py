@@ -211,11 +211,12 @@ def test_an_unreachable_cluster_is_retried_and_bad_settings_are_not(
 
 
 @pytest.mark.parametrize(
-    ("retention", "called", "applied"),
+    ("retention", "called", "applied", "unpublished"),
     [
-        (None, False, False),
-        ({"keep_days": 30}, True, False),
-        ({"keep_days": 30, "dry_run": False}, True, True),
+        (None, False, False, False),
+        ({"keep_days": 30}, True, False, False),
+        ({"keep_days": 30, "dry_run": False}, True, True, False),
+        ({"keep_days": 30, "unpublished": True}, True, False, True),
     ],
 )
 def test_the_removal_of_exports_is_a_dry_run_by_default(
@@ -225,11 +226,13 @@ def test_the_removal_of_exports_is_a_dry_run_by_default(
     *,
     called: bool,
     applied: bool,
+    unpublished: bool,
 ) -> None:
     settings({"retention": retention})
     prune()
     assert [call[1:3] for call in stand_ins.calls] == [["exports", "prune"]] * called
     assert ("--apply" in str(stand_ins.calls)) is applied
+    assert ("--unpublished" in str(stand_ins.calls)) is unpublished
 
 
 def test_no_export_is_removed_if_the_collection_failed(
