@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import smtplib
 import ssl
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from urllib.parse import SplitResult
+
+_log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 30
 _SECURITY: Final = ("starttls", "none")
@@ -107,7 +110,11 @@ class Email:
     security: str
 
     def send(self, subject: str, text: str, facts: Mapping[str, Any]) -> None:  # noqa: ARG002  # for programs
-        """Send the notification; see `Destination.send`."""
+        """Send the notification; see `Destination.send`.
+
+        A warning names the recipients that the server refuses. The message counts as sent if it takes one of them, because sending
+        again would repeat it to those.
+        """
         try:
             message = EmailMessage()
             message["Subject"] = " ".join(subject.split())
@@ -119,13 +126,20 @@ class Email:
                     server.starttls(context=ssl.create_default_context())
                 if self.login:
                     server.login(self.login, self.password)
-                server.send_message(message)
+                refused = server.send_message(message)
         except (smtplib.SMTPException, OSError, ValueError) as error:
             # A ValueError: a login that is not ASCII, or a recipient with a line break.
             kind = type(error).__name__
             raise NotificationError(
                 f"The mail server {self.host}:{self.port} did not take the message ({kind}): check address, login and recipients."
             ) from None
+        if refused:
+            _log.warning(
+                "The mail server %s:%s refused %s: check the recipients.",
+                self.host,
+                self.port,
+                ", ".join(sorted(refused)),
+            )
 
     def _connection(self) -> smtplib.SMTP:
         if self.security == "tls":

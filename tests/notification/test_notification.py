@@ -251,6 +251,23 @@ def test_hostile_names_cannot_mention_everybody_or_hide_text(
     assert "<" not in text
 
 
+def test_a_recipient_that_the_server_refuses_is_named(
+    mail: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    mail.refused.add("b@example.org")
+    destination_of(mail.url).send("s", "t", {})
+    assert mail.recipients == [["a@example.org"]]
+    assert caplog.messages == [
+        f"The mail server {mail.url[7:].partition('?')[0]} refused b@example.org: check the recipients."
+    ]
+
+
+def test_a_mail_that_no_recipient_gets_is_not_sent(mail: MailServer) -> None:
+    mail.refused |= {"a@example.org", "b@example.org"}
+    with pytest.raises(NotificationError, match="did not take the message"):
+        destination_of(mail.url).send("s", "t", {})
+
+
 def test_a_mail_has_the_change_in_its_subject_and_the_advice_in_its_text(
     publisher: Publisher, mail: MailServer
 ) -> None:

@@ -69,11 +69,13 @@ class MailServer:
         url: The notification destination for it.
         messages: The messages that it accepted.
         recipients: The envelope recipients of each message.
+        refused: Recipients that it refuses.
     """
 
     url: str = ""
     messages: list[EmailMessage] = field(default_factory=list)
     recipients: list[list[str]] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
 
 
 @contextmanager
@@ -88,7 +90,11 @@ def mail_server() -> Iterator[MailServer]:
             for line in self.rfile:
                 command = line.strip().upper()
                 if command.startswith(b"RCPT TO:"):
-                    recipients.append(line.strip()[len("RCPT TO:") :].decode().strip("<>"))
+                    recipient = line.strip()[len("RCPT TO:") :].decode().strip("<>")
+                    if recipient in state.refused:
+                        self.wfile.write(b"550 no such user\r\n")
+                        continue
+                    recipients.append(recipient)
                 if command == b"DATA":
                     self.wfile.write(b"354 go on\r\n")
                     content = b"".join(iter(self.rfile.readline, b".\r\n"))
