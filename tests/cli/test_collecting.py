@@ -435,7 +435,12 @@ class TestPruning:
     ) -> None:
         exports, warehouse = tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse"))
         refused, replaced, published = (date(2026, 11, day) for day in (10, 11, 12))
-        folders = {ds: ExportBuilder("c", ds).seal(exports) for ds in (refused, replaced, published)}
+        folders = {}
+        for ds in (refused, replaced, published):
+            export = ExportBuilder("c", ds)
+            export.route("t", {"a": 1})
+            export.members("a", "g", ["c1"], ["t"])
+            folders[ds] = export.seal(exports)
         for ds, manifest in (
             (replaced, "of an earlier capture"),
             (published, verify(folders[published]).sha256),
