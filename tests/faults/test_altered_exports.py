@@ -19,7 +19,7 @@ from rebalance_ledger.exports.manifest import MANIFEST_NAME, export_directory
 from tests.support import broadcasting_cluster, drifting_cluster, edge_case_cluster, sharing_cluster
 from tests.support.altered_exports import alter
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.faults, pytest.mark.e2e, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "samples" / "exports" / "shop-prod"
