@@ -1,10 +1,11 @@
-"""Days with randomly altered answers: each is published, because an answer is evidence even if it is unreadable.
+"""Days with randomly altered answers and random settings: each is published, because an answer is evidence even if it is unreadable.
 
 `LEDGER_SEED` and `LEDGER_CLUSTERS` draw others.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,12 +13,14 @@ import sys
 from datetime import date, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from rebalance_ledger.exports.manifest import MANIFEST_NAME, export_directory
 from tests.support import broadcasting_cluster, drifting_cluster, edge_case_cluster, sharing_cluster
 from tests.support.altered_exports import alter
+from tests.support.random_settings import draw_settings, let_members_report, names_in
 
 pytestmark = [pytest.mark.faults, pytest.mark.e2e, pytest.mark.timeout(3600)]
 
@@ -44,17 +47,23 @@ def good_exports(folder: Path) -> list[list[Path]]:
     ]
 
 
-def write_altered_exports(folder: Path, exports: Path) -> list[str]:
-    """Seal altered exports of successive days, and return their clusters."""
+def write_altered_exports(folder: Path, exports: Path) -> dict[str, dict[str, Any]]:
+    """Seal altered exports of successive days, and return their clusters with settings; every third cluster has none."""
     seed, count = int(os.environ.get("LEDGER_SEED", "20261128")), int(os.environ.get("LEDGER_CLUSTERS", "5"))
     good = good_exports(folder)
-    clusters = [f"altered-{number}" for number in range(count)]
+    clusters: dict[str, dict[str, Any]] = {f"altered-{number}": {} for number in range(count)}
     for number, cluster in enumerate(clusters):
-        for place, source in enumerate(good[number % len(good)]):
+        sources = good[number % len(good)]
+        if number % 3:
+            names = names_in(sources[0])
+            clusters[cluster] = draw_settings(names, Random(f"{seed} {number} settings"))  # noqa: S311  repeatable
+        for place, source in enumerate(sources):
             ds = FIRST_DAY + timedelta(days=place)
             directory = export_directory(exports, cluster, ds)
             shutil.copytree(source, directory)
             (directory / MANIFEST_NAME).unlink()
+            if clusters[cluster]:
+                let_members_report(directory, clusters[cluster], Random(f"{seed} {number} reports"))  # noqa: S311  repeatable
             alter(directory, cluster, ds, Random(f"{seed} {number} {ds}"))  # noqa: S311  repeatable
     return clusters
 
@@ -62,12 +71,14 @@ def write_altered_exports(folder: Path, exports: Path) -> list[str]:
 def test_every_altered_day_is_published(tmp_path: Path) -> None:
     exports = tmp_path / "exports"
     clusters = write_altered_exports(tmp_path, exports)
+    settings = tmp_path / "ledger.yaml"
+    settings.write_text(json.dumps({"clusters": clusters}), encoding="utf-8")
     ended = subprocess.run(
         [
             sys.executable, "-m", "rebalance_ledger.cli.app", "backfill",
             *(f"--cluster={cluster}" for cluster in clusters),
             f"--from={FIRST_DAY}", f"--to={FIRST_DAY + timedelta(days=MOST_DAYS - 1)}",
-            f"--exports={exports}", f"--warehouse={tmp_path / 'warehouse'}",
+            f"--exports={exports}", f"--warehouse={tmp_path / 'warehouse'}", f"--settings={settings}",
         ],
         cwd=ROOT,
         capture_output=True,
