@@ -91,9 +91,12 @@ def _with_parameters(names: Names, clients: list[str], rng: Random) -> dict[str,
 
 def _of_member(strategy: str, names: Names, rng: Random) -> dict[str, Any]:
     """Return one parameter of a member that may differ from its group's."""
-    drawn = {"CONSISTENT_HASH": _ring, "MACHINE_ROOM": _machine_room}.get(strategy, partial(_nearby, names))(
-        rng
-    )
+    draw_by_strategy: dict[str, Callable[[Random], dict[str, Any]]] = {
+        "CONSISTENT_HASH": _ring,
+        "MACHINE_ROOM": _machine_room,
+        "MACHINE_ROOM_NEARBY": partial(_nearby, names),
+    }
+    drawn = draw_by_strategy[strategy](rng)
     name = rng.choice(sorted(drawn.keys() - {"strategy"}))
     return {name: drawn[name]}
 
