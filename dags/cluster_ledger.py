@@ -34,7 +34,7 @@ from datetime import UTC, datetime, timedelta
 from airflow.sdk import Param, PartitionedAssetTimetable, dag
 
 from rebalance_ledger.operators.build import LedgerBuildOperator
-from rebalance_ledger.operators.flow import BUILD_EXECUTOR, EXPORTS, LEDGER_DAG_ID
+from rebalance_ledger.operators.flow import BUILD_EXECUTOR, EXPORTS, LEDGER_DAG_ID, STAGE_THROUGH
 from rebalance_ledger.operators.ledger import (
     AnnounceOperator,
     GateOperator,
@@ -65,13 +65,7 @@ from rebalance_ledger.operators.ledger import (
             title="Day",
             description="UTC day on which the export was taken, as in the export's path; not the day of this run.",
         ),
-        "stage_through": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="Stage through",
-            description="UTC day; the build also stages the days up to this one that have landed, for runs that follow.",
-        ),
+        "stage_through": STAGE_THROUGH,
         "force": Param(
             False,  # noqa: FBT003  # the default of the form
             type="boolean",

@@ -37,6 +37,7 @@ from rebalance_ledger.operators.deadlines import (
     ExportDeadlineOperator,
     PublicationDeadlineOperator,
 )
+from rebalance_ledger.operators.flow import STAGE_THROUGH
 from rebalance_ledger.operators.ledger import retry_policy, settings_now
 
 _NAME = "{{ task.cluster }}"
@@ -63,13 +64,7 @@ def _clusters() -> list[str]:
     # Today's run waits for its deadlines, and yesterday's run may still wait; the rest is for backfills and runs by hand.
     max_active_runs=4,
     params={
-        "stage_through": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="Stage through",
-            description="UTC day; builds also stage the days up to this one that have landed, for runs that follow.",
-        ),
+        "stage_through": STAGE_THROUGH,
         "force": Param(
             False,  # noqa: FBT003  # the default of the form
             type="boolean",

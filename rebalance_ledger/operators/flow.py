@@ -1,6 +1,6 @@
 """Assets, partition keys and DAG ids that connect the DAGs, and the cluster and day of a run.
 
-Belongs here: names that two DAGs must agree on. Does not belong here: tasks.
+Belongs here: names and parameters that two DAGs must agree on. Does not belong here: tasks.
 
 An event of `ledger://exports` has the partition key `<cluster>|<ds>`, and Airflow starts one run of `cluster_ledger` for it. The run
 takes cluster and day from its partition key, or from the parameters of the trigger form.
@@ -14,7 +14,7 @@ import re
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import Asset
+from airflow.sdk import Asset, Param
 from airflow.sdk.exceptions import AirflowFailException
 
 if TYPE_CHECKING:
@@ -28,6 +28,15 @@ GOLD: Final = Asset(name="queue_ledger", uri="ledger://gold")
 
 BUILD_EXECUTOR: Final = os.environ.get("LEDGER_BUILD_EXECUTOR") or None
 """The executor of the tasks in the pool `ledger_build`, which need memory; None for the default one."""
+
+STAGE_THROUGH: Final = Param(
+    None,
+    type=["null", "string"],
+    format="date",
+    title="Stage through",
+    description="UTC day; a build also stages the days up to this one that have landed, for runs that follow.",
+)
+"""The parameter `stage_through` of a run."""
 
 _NOT_IN_RUN_IDS: Final = re.compile(r"[^A-Za-z0-9_.~+-]")
 _MOST_READABLE: Final = 100
