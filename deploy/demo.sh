@@ -26,7 +26,7 @@ in_scheduler python /opt/rebalance-ledger/deploy/run_dag.py cluster_ledger '{"cl
 
 in_scheduler ledger summary
 in_scheduler ledger sql "
-  SELECT consumer_group, topic, broker_name, queue_id, ownership, owners, reason
+  SELECT consumer_group, topic, broker_name, queue_id, ownership, observed_owners, reason
   FROM latest.queue_ownership WHERE cluster = 'demo' AND topic NOT LIKE '%RETRY%' ORDER BY ALL"
 cat <<END
 

@@ -431,6 +431,14 @@ def test_every_question_has_an_answer_on_the_sample(sample_warehouse: Warehouse,
     assert answered == (path.stem not in NO_NEWS)
 
 
+def test_the_query_of_the_demo_has_an_answer_on_the_sample(sample_warehouse: Warehouse) -> None:
+    script = (ROOT / "deploy" / "demo.sh").read_text(encoding="utf-8")
+    [sql] = re.findall(r'ledger sql "([^"]*)"', script)
+    assert "cluster = 'demo' AND topic NOT LIKE '%RETRY%'" in sql
+    with query(sample_warehouse.root, sql.replace("'demo'", "'shop-prod'")) as result:
+        assert list(result.rows)
+
+
 def test_owners_of_a_queue_have_the_right_first_day(sample_warehouse: Warehouse) -> None:
     sql = (ROOT / "sql" / "questions" / "queue_history.sql").read_text(encoding="utf-8")
     queue = {
