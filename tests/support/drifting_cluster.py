@@ -585,7 +585,7 @@ def processes_of_one_id_with_two_strategies(sources: SourceAnswer) -> None:
 
 @case({queue: unknown("strategy_unknown") for queue in ("a/0", "a/1", "b/0", "b/1")})
 def answers_of_one_client_with_two_strategies(sources: SourceAnswer) -> None:
-    """Add a client whose answer through a broker has another strategy than that of its process, and another client."""
+    """Add a client whose answer through a broker has another strategy than that of its process."""
     sources.route()
     sources.lists("c1")
     sources.client("c1", "a/0", "a/1", "b/0", "b/1", strategy="AVG_BY_CIRCLE")
