@@ -29,7 +29,20 @@ class SettingsError(ValueError):
 
 
 class _OneMeaningLoader(yaml.SafeLoader):
-    """A loader that refuses duplicate keys, of which PyYAML silently uses the last."""
+    """A loader that refuses duplicate keys, of which PyYAML silently uses the last, and reads escapes of JSON.
+
+    JSON escapes a character beyond U+FFFF as a surrogate pair, which PyYAML reads as two characters.
+    """
+
+    def compose_scalar_node(self, anchor: dict[str, yaml.Node]) -> yaml.ScalarNode:
+        node = super().compose_scalar_node(anchor)
+        try:
+            node.value = node.value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            raise yaml.constructor.ConstructorError(
+                None, None, "an escape is half of a surrogate pair, which is no character", node.start_mark
+            ) from None
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:  # noqa: FBT001, FBT002 - as PyYAML has it
         keys: set[str] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -186,8 +187,18 @@ def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
         "[" * 5000,
         "clusters: !!bool x\n",
         "clusters: !!timestamp x\n",
+        'clusters: {"c\\ud83d": {}}',
     ],
-    ids=["torn", "no such date", "code", "a list as a key", "too deep", "no boolean", "no timestamp"],
+    ids=[
+        "torn",
+        "no such date",
+        "code",
+        "a list as a key",
+        "too deep",
+        "no boolean",
+        "no timestamp",
+        "half a pair",
+    ],
 )
 def test_what_is_not_plain_yaml_is_refused(tmp_path: Path, text: str) -> None:
     sentence = refusal(tmp_path, text)
@@ -208,6 +219,14 @@ def test_a_duplicate_group_is_refused_and_not_overwritten(tmp_path: Path) -> Non
     text = "clusters:\n  shop:\n    groups:\n      orders: {strategy: AVG}\n      orders: {strategy: AVG_BY_CIRCLE}\n"
 
     assert re.search(r"the key orders is there twice .*line 5", refusal(tmp_path, text))
+
+
+def test_json_with_escapes_is_read_as_json(tmp_path: Path) -> None:
+    settings = {"clusters": {"shop": {"groups": {"orders-😀": {"strategy": "AVG"}}}}}
+    path = tmp_path / "ledger.yaml"
+    path.write_text(json.dumps(settings), encoding="utf-8")
+
+    assert load_settings(path).clusters["shop"].groups.keys() == {"orders-😀"}
 
 
 def test_an_absent_file_is_named_with_the_option_to_give(tmp_path: Path) -> None:
