@@ -1,20 +1,25 @@
 """Start a run of a DAG and wait for its end: `run_dag.py DAG_ID CONF`, in a container that reaches Airflow's metadata.
 
-Its tasks run as those of every other run, by the executors of the deployment. The exit code is 0 if the run succeeded. Otherwise it is 1, and the
-tasks that failed are printed.
+Its tasks run as those of every other run, by the executors of the deployment. The exit code is 0 if the run succeeded. Otherwise it is 1, and each
+failed task is printed with its reason, the last message in its log.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from airflow.configuration import conf as airflow_settings
 from airflow.models import DagModel, DagRun, TaskInstance
 from airflow.utils.session import create_session
 from sqlalchemy import select
+
+from rebalance_ledger.printable import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +38,9 @@ def main(arguments: Sequence[str]) -> int:
     while (state := _state(dag_id, run_id)) not in {"success", "failed"}:
         time.sleep(_BETWEEN_LOOKS_S)
     if state == "failed":
-        sys.stdout.write(
-            f"{dag_id} failed: {', '.join(_failed_tasks(dag_id, run_id))}; Airflow's pages have their logs\n"
-        )
+        sys.stdout.write(f"{dag_id} failed:\n")
+        for task in _failed_tasks(dag_id, run_id):
+            sys.stdout.write(f"  {task.task_id}: {_reason(task)}\n")
         return 1
     return 0
 
@@ -56,12 +61,27 @@ def _state(dag_id: str, run_id: str) -> str:
         return str(session.scalar(query))
 
 
-def _failed_tasks(dag_id: str, run_id: str) -> list[str]:
+def _failed_tasks(dag_id: str, run_id: str) -> list[TaskInstance]:
     with create_session() as session:
         of_run = (TaskInstance.dag_id == dag_id, TaskInstance.run_id == run_id)
-        return list(
-            session.scalars(select(TaskInstance.task_id).where(*of_run, TaskInstance.state == "failed"))
-        )
+        return list(session.scalars(select(TaskInstance).where(*of_run, TaskInstance.state == "failed")))
+
+
+def _reason(task: TaskInstance) -> str:
+    """Return the last message in the log of a task's last try, which is the reason of its failure."""
+    logs = Path(airflow_settings.get("logging", "base_log_folder"))
+    of_task = logs / f"dag_id={task.dag_id}" / f"run_id={task.run_id}" / f"task_id={task.task_id}"
+    of_instance = of_task / f"map_index={task.map_index}" if task.map_index >= 0 else of_task
+    try:
+        lines = (of_instance / f"attempt={task.try_number}.log").read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        return f"its log cannot be read here ({error.strerror})"
+    messages = [str(json.loads(line)["event"]) for line in lines]
+    # Lines with `::` begin and end groups of lines on Airflow's pages.
+    reason = next(
+        (message for message in reversed(messages) if not message.startswith("::")), "its log is empty"
+    )
+    return visible(reason, keep="\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,12 @@ class FreshClone:
         with (self._folder / ".env").open("a", encoding="utf-8") as file:
             file.write(f"{variable}={value}\n")
 
+    def run_day(self, ds: str) -> str:
+        """Run `cluster_ledger` for a day of the sample, and return what `run_dag.py` prints."""
+        run_dag = ["python", "/opt/rebalance-ledger/deploy/run_dag.py", "cluster_ledger"]
+        conf = json.dumps({"cluster": "shop-prod", "ds": ds})
+        return self.compose("exec", "--no-TTY", "airflow-scheduler", *run_dag, conf)
+
 
 @pytest.fixture(scope="module")
 def clone(docker: Docker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshClone]:
@@ -80,10 +87,9 @@ def test_a_day_of_the_sample_is_published_and_its_report_is_shown_after_a_login(
 ) -> None:
     clone.set("LEDGER_EXPORTS_FROM", "./samples/exports")
     clone.compose("up", "--wait")
-    run_dag = ["python", "/opt/rebalance-ledger/deploy/run_dag.py", "cluster_ledger"]
-    clone.compose(
-        "exec", "--no-TTY", "airflow-scheduler", *run_dag, f'{{"cluster": "shop-prod", "ds": "{_DAY}"}}'
-    )
+    with pytest.raises(AssertionError, match=r"verify_export: .*/shop-prod/2026-01-01 is not an export"):
+        clone.run_day("2026-01-01")
+    clone.run_day(_DAY)
     password = clone.compose("run", "--rm", "secrets-init", "cat", "/run/ledger-secrets/admin/password")
 
     with browser(tmp_path / "profile") as window:
