@@ -673,9 +673,18 @@ _KIND_OF_TABLE: Final = " ".join(
     for reading in _READINGS
     if reading.kind is not None
 )
-_NAME_OF_QUEUE: Final = r'"(?:topic|brokerName|queueId)"\s*:'
 _ENTRY_COUNT: Final = f"regexp_count(payload, {quoted(_BETWEEN)})"
-_NAME_COUNT: Final = f"regexp_count(cut, {quoted(_NAME_OF_QUEUE)})"
+# Of a field that an entry has twice, engines take the first or the last.
+_FIELDS_OF_ENTRY: Final = (
+    *(raw.removeprefix("r.") for raw, _ in _QUEUE),
+    *re.findall(r"(\w+) (?:bigint|boolean)", _NUMBERS),
+)
+_NAME_OF_FIELD: Final = rf'"(?:{"|".join(_FIELDS_OF_ENTRY)})"\s*:'
+_FIELD_COUNT: Final = f"regexp_count(cut, {quoted(_NAME_OF_FIELD)})"
+_PARSED_FIELD_COUNT: Final = (
+    f"aggregate(transform(entries, r -> {' + '.join(f'IF(r.{name} IS NULL, 0L, 1L)' for name in _FIELDS_OF_ENTRY)}), 0L, "
+    "(done, each) -> done + each)"
+)
 
 
 def _parsed(schema: str, *kinds: str, text: str = "payload") -> str:
@@ -816,7 +825,7 @@ read_line AS (
       ELSE (NOT kind IN {quoted_list(_KINDS_OF_OWNERS)} OR running.properties IS NOT NULL AND coalesce({_differ("running.subscriptionSet", "r.topic")}, TRUE)
         AND {_has_each_field_once(_RUNNING, "running", elsewhere="topic")})
         AND NOT contains(cut, '\\\\') AND NOT contains(payload, 'isPop') AND size(entries) = {_ENTRY_COUNT}
-        AND 3 * size(entries) = {_NAME_COUNT} AND {_differ("entries", *(raw for raw, _ in _QUEUE))}
+        AND coalesce({_PARSED_FIELD_COUNT}, 0L) = {_FIELD_COUNT} AND {_differ("entries", *(raw for raw, _ in _QUEUE))}
         AND forall(entries, r -> r.brokerName IS NOT NULL AND r.topic IS NOT NULL AND r.queueId IS NOT NULL)
         AND (kind <> 'broker_topic_stats' OR forall(entries, r -> r.topic = topic))
     END), FALSE) AS is_sure

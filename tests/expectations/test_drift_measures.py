@@ -283,7 +283,7 @@ def queue_that_all_read_and_no_route_has(day: StagedDay, group: str) -> Row:
 
 
 @fault("ownership_drift.cause_has_evidence")
-def mixed_strategies_that_nobody_reports(day: StagedDay, group: str) -> None:
+def unreported_mixed_strategies(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group)["likely_cause"] = "mixed_strategies"
 
 
@@ -764,7 +764,7 @@ def client_that_could_not_be_asked(day: StagedDay, group: str) -> None:
 
 
 @excused
-def settings_that_nobody_wrote_and_a_queue_that_nobody_holds(day: StagedDay, group: str) -> None:
+def absent_settings_and_an_unheld_queue(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", strategies=("CONFIG",))
     for row in day.of("queue_assignment", consumer_group=group):
         row.update(client_id=None, client_connection_count=None, reason="settings_missing")

@@ -467,7 +467,7 @@ def laid_out_with_spaces(day: StagedDay, name: str) -> None:
 
 
 @excused
-def a_field_that_nobody_knows(day: StagedDay, name: str) -> None:
+def an_unknown_field(day: StagedDay, name: str) -> None:
     payload_changed(day, "broker_topic_stats", name, r'"minOffset"', '"novel":[1,"x"],"minOffset"')
 
 
@@ -576,6 +576,11 @@ def a_connection_twice(day: StagedDay, name: str) -> None:
 @excused
 def a_value_that_names_another_queue(day: StagedDay, name: str) -> None:
     payload_changed(day, "consume_stats", name, r'"consumerOffset"', '"topic":"other","consumerOffset"')
+
+
+@excused
+def a_number_of_a_queue_twice(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consume_stats", name, r'"consumerOffset"', '"consumerOffset":1,"consumerOffset"')
 
 
 @excused

@@ -359,7 +359,7 @@ def zero_where_nothing_is_known(day: StagedDay, group: str) -> None:
 
 @fault("assignment_fairness.unknown_is_null")
 def count_under_unknown_settings(day: StagedDay, group: str) -> None:
-    settings_that_nobody_wrote(day, group)
+    absent_settings(day, group)
     day.of("assignment_fairness", consumer_group=group)[0]["max_queues_per_client"] = 0
 
 
@@ -662,7 +662,7 @@ def duplicate_client_ids(day: StagedDay, group: str) -> None:
 
 
 @excused
-def settings_that_nobody_wrote(day: StagedDay, group: str) -> None:
+def absent_settings(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", strategies=("MACHINE_ROOM_NEARBY-AVG",))
     for row in day.of("queue_assignment", consumer_group=group):
         row.update(client_id=None, client_connection_count=None, reason="settings_missing")
@@ -698,7 +698,7 @@ def list_with_a_queue_without_route_that_is_held(day: StagedDay, group: str) -> 
 
 
 @excused
-def list_with_a_queue_without_route_that_nobody_holds(day: StagedDay, group: str) -> None:
+def list_with_an_unheld_queue_without_route(day: StagedDay, group: str) -> None:
     list_with_a_queue_that_no_route_has(day, group)
 
 
@@ -788,7 +788,7 @@ def write_permission_that_one_name_server_took(day: StagedDay, topic: str) -> No
 
 
 @excused
-def topic_that_nobody_can_write(day: StagedDay, topic: str) -> None:
+def unwritable_topic(day: StagedDay, topic: str) -> None:
     nothing = {"publish_queue_count": 0, "publish_run_count": 0}
     for nameserver in NAMESERVERS:
         day.add_route(nameserver, topic, "broker-a", 4, perm=4, **nothing)

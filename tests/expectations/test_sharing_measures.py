@@ -161,7 +161,7 @@ def a_grpc_client_left_out(day: StagedDay, group: str) -> None:
 
 
 @fault("queue_sharing.readers_seen")
-def a_reader_that_nobody_saw(day: StagedDay, group: str) -> None:
+def an_unobserved_reader(day: StagedDay, group: str) -> None:
     row = popped_group(day, group)[0]
     row["observed_reader_ids"] = ["c1", "c2", "c3"]
 

@@ -18,7 +18,19 @@ from typing import Any
 import pytest
 
 from rebalance_ledger.exports.manifest import MANIFEST_NAME, export_directory
-from tests.support import broadcasting_cluster, drifting_cluster, edge_case_cluster, sharing_cluster
+from tests.spark_jobs import (
+    test_assignment_churn,
+    test_groups_without_answer,
+    test_presence,
+    test_route_divergence,
+)
+from tests.support import (
+    broadcasting_cluster,
+    drifting_cluster,
+    edge_case_cluster,
+    sharing_cluster,
+    three_days,
+)
 from tests.support.altered_exports import alter
 from tests.support.random_settings import draw_settings, let_members_report, names_in
 
@@ -33,24 +45,27 @@ MOST_DAYS = 3
 
 def good_exports(folder: Path) -> list[list[Path]]:
     """Return the exports of clusters that together have most kinds of lines and edge cases, each cluster in the order of its days."""
-    drifting_cluster.write(folder / "drifting")
-    [drifting] = (folder / "drifting").rglob(MANIFEST_NAME)
-    single_days = [
-        edge_case_cluster.OddCluster().seal(folder),
-        sharing_cluster.sharing_export().seal(folder),
-        drifting.parent,
-    ]
-    return [
-        sorted(path for path in SAMPLE.iterdir() if path.is_dir()),
-        [broadcasting_cluster.earlier_day().seal(folder), broadcasting_cluster.day().seal(folder)],
-        *([directory, directory] for directory in single_days),
-    ]
+    exports = folder / "exports"
+    drifting_cluster.write(folder)
+    edge_case_cluster.OddCluster().seal(exports)
+    sharing_cluster.sharing_export().seal(exports)
+    broadcasting_cluster.write_exports(exports)
+    three_days.sealed(exports)
+    test_assignment_churn.write_migration(exports)
+    test_groups_without_answer.write_exports(exports)
+    test_presence.write_with_proxies(exports)
+    test_presence.write_without_proxies(exports)
+    test_route_divergence.write_exports(exports)
+    clusters = [SAMPLE, *sorted(exports.iterdir())]
+    days_by_cluster = [sorted(path for path in cluster.iterdir() if path.is_dir()) for cluster in clusters]
+    return [days if len(days) > 1 else days * 2 for days in days_by_cluster]
 
 
 def write_altered_exports(folder: Path, exports: Path) -> dict[str, dict[str, Any]]:
     """Seal altered exports of successive days, and return their clusters with settings; every third cluster has none."""
     seed, count = int(os.environ.get("LEDGER_SEED", "20261128")), int(os.environ.get("LEDGER_CLUSTERS", "5"))
-    good = good_exports(folder)
+    good = good_exports(folder / "good")
+    Random(seed).shuffle(good)  # noqa: S311  repeatable
     clusters: dict[str, dict[str, Any]] = {f"altered-{number}": {} for number in range(count)}
     for number, cluster in enumerate(clusters):
         sources = good[number % len(good)]

@@ -137,7 +137,7 @@ def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
         ("pull_consumers_that_subscribe", {}),
         ("queues_assigned_by_hand", {}),
         ("members_that_report_no_strategy", {"unowned": None, "settings_missing": None}),
-        ("dead_connection_that_nobody_divides_by", {"member_lists_differ": None}),
+        ("ignored_dead_connection", {"member_lists_differ": None}),
         (
             "one_pops_and_one_pulls",
             {"mixed_request_modes": None, "multiple_owners": "mixed_request_modes"},

@@ -162,7 +162,7 @@ def test_the_places_of_a_broker_are_counted_by_run_around_the_circle() -> None:
     assert broker_places(queues_of(("broker-a", 3))) == {"broker-a": BrokerPlaces(3, 1)}
 
 
-def test_a_broker_that_nobody_writes_to_is_not_missed() -> None:
+def test_a_broker_without_writers_is_not_missed() -> None:
     batch = spread_batch(np.array([0, 3]), np.array([0, 6, 2]), np.array([0, 1, 1]))
 
     assert batch.share.tolist() == [0.0, 0.75, 0.25]

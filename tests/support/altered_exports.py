@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _KEY = r'"(?:[^"\\]|\\.)*"\s*:\s*'
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"(?!\s*:)')
+_NAME = re.compile(r'"(?:[^"\\]|\\.)*"(?=\s*:)')
 _NUMBER = re.compile(r"(?<=[:,\[\s])-?\d+(?:\.\d+)?(?=[,\]}\s])")
 _SIMPLE_FIELD = re.compile(_KEY + r'(?:"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?|true|false|null)')
 _GROUP = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]")
@@ -126,7 +127,7 @@ def _alter_payload(line: Line, rng: Random) -> None:
 
 def _altered(text: str, rng: Random) -> str:
     for _ in range(rng.choice((1, 1, 2, 5))):
-        text = rng.choices(_ALTERATIONS, weights=(4, 2, 4, 3, 2, 2, 2, 1))[0](text, rng)
+        text = rng.choices(_ALTERATIONS, weights=(4, 2, 4, 3, 1, 1, 2, 2, 2, 1))[0](text, rng)
     return text
 
 
@@ -156,6 +157,28 @@ def _without_field(text: str, rng: Random) -> str:
     return before.removesuffix(",") + after
 
 
+def _with_another_name(text: str, rng: Random) -> str:
+    """Return the text with the name of a field replaced by another one of the same answer, which may then occur twice."""
+    names = tuple(_NAME.findall(text)[:200])
+    return _replaced(_NAME, names, text, rng) if names else text
+
+
+def _with_repeated_field(text: str, rng: Random) -> str:
+    """Return the text with a field twice in one object, most often with two values."""
+    matches = list(_SIMPLE_FIELD.finditer(text))
+    if not matches:
+        return text
+    match = rng.choice(matches)
+    name = match.group().partition(":")[0]
+    value = rng.choice((match.group().partition(":")[2], *NUMBERS, *STRINGS))
+    field = f"{name}:{value}"
+    return (
+        text[: match.start()]
+        + rng.choice((f"{field},{match.group()}", f"{match.group()},{field}"))
+        + text[match.end() :]
+    )
+
+
 def _with_repeated_group(text: str, rng: Random) -> str:
     matches = list(_GROUP.finditer(text))
     if not matches:
@@ -173,6 +196,8 @@ _ALTERATIONS: tuple[Callable[[str, Random], str], ...] = (
     partial(_replaced, _NUMBER, NUMBERS_OF_OTHER_TYPES),
     _with_another_string,
     _without_field,
+    _with_another_name,
+    _with_repeated_field,
     partial(_replaced, _STRING, STRINGS),
     partial(_replaced, _GROUP, GROUPS),
     _with_repeated_group,
