@@ -66,6 +66,7 @@ def alter(directory: Path, cluster: str, ds: date, rng: Random) -> None:
         ExportError: The result is not a complete export.
     """
     names = sorted(path.name for path in directory.glob("*.jsonl"))
+    altered_share = rng.choice((1 / 12, 1 / 12, 1 / 3))
     for name in names:
         path = directory / name
         lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
@@ -75,7 +76,7 @@ def alter(directory: Path, cluster: str, ds: date, rng: Random) -> None:
                 line[instant] = f"{ds}{line[instant][len(str(ds)) :]}"
         kind = KIND_BY_NAME[lines[0]["kind"]]
         if kind.content in (Content.ROCKETMQ_JSON, Content.PROPERTIES):
-            _alter_lines(lines, rng, may_be_empty=not kind.is_required)
+            _alter_lines(lines, rng, altered_share, may_be_empty=not kind.is_required)
         elif kind.content is Content.FILE:
             _alter_files(directory, lines, rng)
         if lines:
@@ -85,10 +86,10 @@ def alter(directory: Path, cluster: str, ds: date, rng: Random) -> None:
     seal(directory, cluster=cluster, ds=ds)
 
 
-def _alter_lines(lines: list[Line], rng: Random, *, may_be_empty: bool) -> None:
-    """Alter about one line in twelve, and now and then the list itself."""
+def _alter_lines(lines: list[Line], rng: Random, altered_share: float, *, may_be_empty: bool) -> None:
+    """Alter about this share of the lines, and now and then the list itself."""
     for line in list(lines):
-        if rng.random() < 1 / 12:
+        if rng.random() < altered_share:
             rng.choices(
                 (
                     _alter_payload,
