@@ -697,7 +697,7 @@ def _has_each_key_once(entries: str) -> str:
     return f"size(map_keys({entries})) = size(array_distinct(map_keys({entries})))"
 
 
-def _has_each_field_once(schema: str, parsed: str, elsewhere: str | None = None) -> str:
+def _has_each_field_once(schema: str, parsed: str, elsewhere: str = "0") -> str:
     """Return a SQL boolean: the payload has the fields of a schema as often as what was parsed from it; null for an unreadable payload.
 
     Of a field that an object has twice, engines take the first or the last. RocketMQ omits fields that are null.
@@ -705,11 +705,11 @@ def _has_each_field_once(schema: str, parsed: str, elsewhere: str | None = None)
     Args:
         schema: The schema of the parsed value.
         parsed: SQL of the parsed value.
-        elsewhere: A field that other parts of the payload have too, and that is not counted.
+        elsewhere: SQL of the number of such fields in other parts of the payload.
     """
     names = re.findall(r"(\w+):? (?=array|bigint|boolean|int|map|string|struct)", schema)
-    name = rf'"(?:{"|".join(name for name in names if name != elsewhere)})"\s*:\s*'
-    return f"regexp_count(payload, {quoted(name)}) = regexp_count(to_json({parsed}), {quoted(name + '[^n]')})"
+    name = rf'"(?:{"|".join(names)})"\s*:\s*'
+    return f"regexp_count(payload, {quoted(name)}) = regexp_count(to_json({parsed}), {quoted(name + '[^n]')}) + {elsewhere}"
 
 
 def _differ(elements: str, *values: str) -> str:
@@ -811,6 +811,7 @@ read_line AS (
       WHEN kind IN ('consumer_connection', 'proxy_consumer_connection') THEN {_has_each_field_once(_MEMBERS, "members")} AND {_differ("members.connectionSet", "r.clientId", "r.clientAddr")}
         AND coalesce({_has_each_key_once("members.subscriptionTable")}, TRUE)
       WHEN kind = 'consumer_status' THEN NOT contains(payload, '\\\\') AND NOT contains(payload, '"offset"')
+        AND {_has_each_field_once(_MEMORY_OFFSETS.replace(", offset: bigint", ""), "status")}
         AND {_has_each_key_once("status.consumerTable")}
         AND forall(map_entries(status.consumerTable), of_client -> coalesce(client_id = of_client.key, TRUE)
           AND {_differ("of_client.value", *(raw for raw, _ in _QUEUE))}
@@ -823,7 +824,7 @@ read_line AS (
             AND forall(coalesce(map_keys(lock.oc), array()), number -> number {_IS_NUMBER})))
       WHEN kind = 'broker_config' THEN NOT contains(payload, '\\\\') AND {_differ("settings", "r.name")}
       ELSE (NOT kind IN {quoted_list(_KINDS_OF_OWNERS)} OR running.properties IS NOT NULL AND coalesce({_differ("running.subscriptionSet", "r.topic")}, TRUE)
-        AND {_has_each_field_once(_RUNNING, "running", elsewhere="topic")})
+        AND {_has_each_field_once(_RUNNING, "running", elsewhere="size(entries)")})
         AND NOT contains(cut, '\\\\') AND NOT contains(payload, 'isPop') AND size(entries) = {_ENTRY_COUNT}
         AND coalesce({_PARSED_FIELD_COUNT}, 0L) = {_FIELD_COUNT} AND {_differ("entries", *(raw for raw, _ in _QUEUE))}
         AND forall(entries, r -> r.brokerName IS NOT NULL AND r.topic IS NOT NULL AND r.queueId IS NOT NULL)

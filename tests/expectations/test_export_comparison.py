@@ -493,6 +493,11 @@ def a_client_with_a_field_twice(day: StagedDay, name: str) -> None:
 
 
 @excused
+def a_subscription_with_a_topic_twice(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consumer_running_info", name, r'"topic":(?= "%RETRY%)', '"topic":7,"topic":')
+
+
+@excused
 def a_reference(day: StagedDay, name: str) -> None:
     payload_changed(day, "consumer_connection", name, r'\{"expressionType[^{}]*\}', r'{"$ref":"$.x"}')
 
@@ -604,6 +609,11 @@ def a_setting_after_a_continued_line(day: StagedDay, name: str) -> None:
 def a_member_that_names_a_queue_twice(day: StagedDay, name: str) -> None:
     payload_changed(day, "consumer_status", name, r"\{\{(.*?:50)", r"{{\1,{\1")
     day.remove("memory_offset", consumer_group=name, queue_id=0)
+
+
+@excused
+def a_queue_of_a_member_with_a_field_twice(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consumer_status", name, r'"brokerName":', '"brokerName":"x","brokerName":')
 
 
 @excused
