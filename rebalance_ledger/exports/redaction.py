@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.exports.contract import Envelope
 
-POLICY_VERSION: Final = 1
+POLICY_VERSION: Final = 2
 """Incremented when this module begins to redact further values."""
 
 REDACTED: Final = "<redacted>"
@@ -244,23 +244,32 @@ _AFTER_KEY: Final = re.compile(r"\s*:\s*")
 _SCALAR: Final = re.compile(r"[^\s,{}\[\]\"']+")
 _EMPTY: Final = frozenset({"", "{}", "[]", "null", REDACTED})
 _EMBEDDED: Final = re.compile(
-    rf"[\"'](?:[A-Za-z0-9_.\-]*(?:{_SENSITIVE})[A-Za-z0-9_.\-]*)\\*[\"']\s*:|PRIVATE KEY|://[^\s/@\"']+@",
+    rf"[\"'](?:[A-Za-z0-9_.\-]*(?:{_SENSITIVE})[A-Za-z0-9_.\-]*)\\*[\"']\s*:|PRIVATE KEY|://[^\s/@\"']+@"
+    r"|\beyJ[\w\-]{8,}\.[\w\-]{8,}\.|\bbearer\s+\S",
     re.IGNORECASE,
 )
+_ASSIGNED: Final = re.compile(
+    rf"(?:{_SENSITIVE})[A-Za-z0-9_.\-]{{0,64}}+['\"\]]*+\s*+=>?\s*+(?!{REDACTED})\S", re.IGNORECASE
+)
+_EXPRESSION: Final = re.compile(r'"(?:subString|expression)"\s*:\s*("(?:[^"\\]|\\.)*")', re.DOTALL)
+"""The expression of a subscription, in which a name and a value are a condition (`token = 'x'`)."""
 
 
 def redact_json(text: str) -> str:
     """Return RocketMQ's JSON without values that are secrets by name or format; everything else is unchanged.
 
     The value of a sensitive name is redacted if it is a scalar: names of topics, groups and clients are keys too, but their
-    values are objects. A string is redacted completely if it contains such a pair, a private key or a URL's user.
+    values are objects. A string is redacted completely if it contains such a pair, a private key, a token or a URL's user.
     """
     if not _is_suspicious(text):
         return text
     # A text has the same few strings thousands of times, so each is looked at once.
     strings = set(_STRING.findall(text))
     names = {string for string in strings if _SENSITIVE_NAME.fullmatch(string[1:-1]) is not None}
-    secrets = {string for string in strings if _is_secret_text(string[1:-1])}
+    expressions = set(_EXPRESSION.findall(text))
+    secrets = {
+        string for string in strings if _is_secret_text(string[1:-1], has_conditions=string in expressions)
+    }
     # Every running info of a Java client has an empty `socksProxyConfig`.
     if not secrets and all(text.count(name) == text.count(f'{name}:"{{}}"') for name in names):
         return text
@@ -300,11 +309,12 @@ def _redacted_spans(
                     yield value.span()
 
 
-def _is_secret_text(content: str) -> bool:
+def _is_secret_text(content: str, *, has_conditions: bool) -> bool:
     if not _is_suspicious(content):
         return False
     # Names in nested JSON text have escaped quotes, at any depth.
-    return _EMBEDDED.search(re.sub(r"\\+", "", content)) is not None
+    plain = re.sub(r"\\+", "", content)
+    return _EMBEDDED.search(plain) is not None or (not has_conditions and _ASSIGNED.search(plain) is not None)
 
 
 _MQADMIN: Final = re.compile(

@@ -170,6 +170,22 @@ def test_json_loses_secrets_and_keeps_every_other_byte() -> None:
     loads(redacted)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "accessKey=a;secretKey=hunter2",
+        "SessionCredentials [secretKey = hunter2]",
+        "Map(password => hunter2)",
+        "Authorization: Bearer hunter2",
+        "eyJhbGciOiJIUzI1NiJ9.eyJodW50ZXIyIjoxfQ.hunter2",
+    ],
+)
+def test_a_string_of_json_with_a_secret_in_another_form_is_redacted(value: str) -> None:
+    assert redact_json(json.dumps({"properties": {"note": value}, "topic": "t"})) == json.dumps(
+        {"properties": {"note": REDACTED}, "topic": "t"}
+    )
+
+
 def test_topics_and_groups_named_like_secrets_are_kept() -> None:
     text = (
         '{"topicConfigTable":{"password-reset":{"topicName":"password-reset","perm":6}},'
