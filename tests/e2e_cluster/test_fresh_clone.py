@@ -1,4 +1,4 @@
-"""A fresh clone as a new user starts it: `docker compose up --wait`, a day of the sample, and its report after a login."""
+"""A fresh clone as a new user starts it: `docker compose up --wait`, a day of the sample, its report after a login, and a stop during a build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 
 from tests.e2e_cluster.deployment import ROOT
 from tests.e2e_cluster.images import postgres_image
-from tests.real_cluster.processes import FreePorts
+from tests.real_cluster.processes import FreePorts, wait_until
 from tools.browser import browser
 
 if TYPE_CHECKING:
@@ -25,6 +25,19 @@ pytestmark = [pytest.mark.e2e_cluster, pytest.mark.timeout(2400)]
 _IMAGE = "ledger-e2e-clone:local"
 _DAY = "2026-11-16"
 _REPORT = f"/queue-ledger/shop-prod/{_DAY}/report.html"
+_DAY_AFTER = "2026-11-17"
+_DAY_SECONDS = 600
+_TASKS = """
+import json, sys
+from airflow.models import DagRun, TaskInstance
+from airflow.utils.session import create_session
+from sqlalchemy import select
+with create_session() as session:
+    run_ids = [run.run_id for run in session.scalars(select(DagRun)) if run.conf.get("ds") == sys.argv[1]]
+    columns = (TaskInstance.task_id, TaskInstance.state, TaskInstance.try_number)
+    rows = session.execute(select(*columns).where(TaskInstance.run_id.in_(run_ids)))
+    print(json.dumps({task_id: [state, try_number] for task_id, state, try_number in rows}))
+"""
 
 
 class FreshClone:
@@ -62,11 +75,17 @@ class FreshClone:
         with (self._folder / ".env").open("a", encoding="utf-8") as file:
             file.write(f"{variable}={value}\n")
 
-    def run_day(self, ds: str) -> str:
-        """Run `cluster_ledger` for a day of the sample, and return what `run_dag.py` prints."""
+    def run_day(self, ds: str, *options: str) -> str:
+        """Run `cluster_ledger` for a day of the sample with options of `docker compose exec`, and return what `run_dag.py` prints."""
         run_dag = ["python", "/opt/rebalance-ledger/deploy/run_dag.py", "cluster_ledger"]
         conf = json.dumps({"cluster": "shop-prod", "ds": ds})
-        return self.compose("exec", "--no-TTY", "airflow-scheduler", *run_dag, conf)
+        return self.compose("exec", "--no-TTY", *options, "airflow-scheduler", *run_dag, conf)
+
+    def tasks(self, ds: str) -> dict[str, list[str | int | None]]:
+        """Return state and try number of each task of a day's run."""
+        answer = self.compose("exec", "--no-TTY", "airflow-scheduler", "python", "-c", _TASKS, ds)
+        of_run: dict[str, list[str | int | None]] = json.loads(answer.splitlines()[-1])
+        return of_run
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +94,8 @@ def clone(docker: Docker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     fresh = FreshClone(docker, tmp_path_factory.mktemp("fresh") / "clone")
     try:
         fresh.compose("config", "--quiet")
+        fresh.compose("up", "--wait")
+        fresh.set("LEDGER_EXPORTS_FROM", "./samples/exports")
         fresh.compose("up", "--wait")
         yield fresh
     finally:
@@ -85,8 +106,6 @@ def clone(docker: Docker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def test_a_day_of_the_sample_is_published_and_its_report_is_shown_after_a_login(
     clone: FreshClone, tmp_path: Path
 ) -> None:
-    clone.set("LEDGER_EXPORTS_FROM", "./samples/exports")
-    clone.compose("up", "--wait")
     with pytest.raises(AssertionError, match=r"verify_export: .*/shop-prod/2026-01-01 is not an export"):
         clone.run_day("2026-01-01")
     clone.run_day(_DAY)
@@ -103,3 +122,18 @@ def test_a_day_of_the_sample_is_published_and_its_report_is_shown_after_a_login(
         window.open(clone.url + _REPORT)
         window.wait_for_title(f"shop-prod, {_DAY}")
         assert window.console_errors() == []
+
+
+def test_a_stop_waits_for_a_running_build_and_the_run_continues_afterwards(clone: FreshClone) -> None:
+    def not_yet(task_id: str, *states: str) -> str | None:
+        tasks = clone.tasks(_DAY_AFTER)
+        return None if task_id in tasks and tasks[task_id][0] in states else f"the tasks are {tasks}"
+
+    clone.run_day(_DAY_AFTER, "--detach")
+    wait_until(lambda: not_yet("build", "running"), _DAY_SECONDS, between_looks_s=1)
+    clone.compose("stop")
+    clone.compose("up", "--wait")
+    assert clone.tasks(_DAY_AFTER)["build"] == ["success", 1]
+    wait_until(lambda: not_yet("publish", "success", "failed"), _DAY_SECONDS, between_looks_s=1)
+
+    assert clone.tasks(_DAY_AFTER)["publish"] == ["success", 1]
