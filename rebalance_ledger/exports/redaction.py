@@ -180,10 +180,20 @@ def _is_suspicious(text: str) -> bool:
     return any(map(folded.__contains__, _SUSPICIOUS)) or ("://" in folded and "@" in folded)
 
 
+_ASCII_ESCAPE: Final = re.compile(r"\\+u00([2-7][0-9a-fA-F])")
+"""A printable character that JSON can hide; RocketMQ escapes none of them."""
+
+
+def _unescaped(text: str) -> str:
+    """Return a text in which no name hides behind escapes."""
+    return _ASCII_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "\\u00" in text else text
+
+
 def redact_text(text: str) -> str:
     """Return free text (messages, notes, attachments) without values that are secrets by name or format."""
-    if not _is_suspicious(text):
+    if not _is_suspicious(unescaped := _unescaped(text)):
         return text
+    text = unescaped
     text = _PRIVATE_KEY.sub(REDACTED, text)
     text = _USER_OF_URL.sub(rf"\1{REDACTED}\2", text)
     text = _ELEMENT.sub(rf"\1{REDACTED}", text)
@@ -261,11 +271,11 @@ def redact_json(text: str) -> str:
     The value of a sensitive name is redacted if it is a scalar: names of topics, groups and clients are keys too, but their
     values are objects. A string is redacted completely if it contains such a pair, a private key, a token or a URL's user.
     """
-    if not _is_suspicious(text):
+    if not _is_suspicious(_unescaped(text)):
         return text
     # A text has the same few strings thousands of times, so each is looked at once.
     strings = set(_STRING.findall(text))
-    names = {string for string in strings if _SENSITIVE_NAME.fullmatch(string[1:-1]) is not None}
+    names = {string for string in strings if _SENSITIVE_NAME.fullmatch(_unescaped(string[1:-1])) is not None}
     expressions = set(_EXPRESSION.findall(text))
     secrets = {
         string for string in strings if _is_secret_text(string[1:-1], has_conditions=string in expressions)
@@ -310,7 +320,7 @@ def _redacted_spans(
 
 
 def _is_secret_text(content: str, *, has_conditions: bool) -> bool:
-    if not _is_suspicious(content):
+    if not _is_suspicious(content := _unescaped(content)):
         return False
     # Names in nested JSON text have escaped quotes, at any depth.
     plain = re.sub(r"\\+", "", content)
@@ -417,7 +427,7 @@ def redact_attachment(path: str, content: bytes) -> bytes:
 
 
 def _redact_json_or_text(text: str) -> str:
-    if not _is_suspicious(text):
+    if not _is_suspicious(_unescaped(text)):
         return text
     try:
         loads(text.removeprefix("\u00ef\u00bb\u00bf"))

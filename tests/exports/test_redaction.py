@@ -16,6 +16,7 @@ from rebalance_ledger.exports.redaction import (
     redact_broker_file,
     redact_json,
     redact_line,
+    redact_payload,
     redact_settings,
     redact_text,
     redact_transcript,
@@ -184,6 +185,22 @@ def test_a_string_of_json_with_a_secret_in_another_form_is_redacted(value: str) 
     assert redact_json(json.dumps({"properties": {"note": value}, "topic": "t"})) == json.dumps(
         {"properties": {"note": REDACTED}, "topic": "t"}
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"s\u0065cretKey":"hunter2"}',
+        r'{"note":"{\"s\\u0065cretKey\":\"hunter2\"}"}',
+        r'{"note":"s\u0065cret\u003dhunter2"}',
+        r'{"s\u0065cretKey":"hunter2',
+    ],
+)
+def test_escapes_hide_no_secret(text: str) -> None:
+    redacted = redact_payload("consumer_running_info", text)
+
+    assert "hunter2" not in redacted
+    assert redact_payload("consumer_running_info", redacted) == redacted
 
 
 def test_topics_and_groups_named_like_secrets_are_kept() -> None:
