@@ -275,7 +275,19 @@ _REPORTED = {
     "consumer_group": "STRING",
     **dict.fromkeys(("list", "variant", "strategy", "client_id"), "STRING"),
     **dict.fromkeys(
-        ("is_doubled", "is_old", "is_new", "is_ghost", "is_silent", "is_by_hand", "is_grpc", "is_asking"),
+        (
+            *(
+                "is_doubled",
+                "is_old",
+                "is_new",
+                "is_ghost",
+                "is_silent",
+                "is_by_hand",
+                "is_grpc",
+                "is_asking",
+            ),
+            "is_without_strategy",
+        ),
         "BOOLEAN",
     ),
 }
@@ -299,7 +311,7 @@ _REPORTED_OF_GROUPS: Final = "\n  UNION ALL".join(
             # The release that a member reports takes precedence over the one that brokers list, as in the build.
             "(SELECT consumer_group, client_id, max(client_language) AS client_language, "
             "coalesce(max(own_version), max(client_version)) AS client_version, max(state) AS state, "
-            "bool_or(is_puller) AS is_puller "
+            "bool_or(is_puller) AS is_puller, max(reported_strategy) AS reported_strategy "
             f"FROM {_OF_MEMBERS} LEFT JOIN answer USING (consumer_group, client_id) GROUP BY consumer_group, client_id)",
             consumer_group="consumer_group",
             variant="concat_ws(' ', client_language, client_version)",
@@ -307,6 +319,7 @@ _REPORTED_OF_GROUPS: Final = "\n  UNION ALL".join(
             is_old=f"NOT coalesce({_KEEPS_ROOMS_APART}, FALSE)",
             is_ghost="state <=> 'offline'",
             is_silent="coalesce(state, 'unknown') = 'unknown' OR coalesce(is_puller, FALSE)",
+            is_without_strategy=f"reported_strategy IS NULL AND NOT rlike(client_id, {quoted(GRPC_CLIENT_ID_PATTERN)})",
         ),
         # Nobody can ask a member that only proxies list.
         _rows(
@@ -524,8 +537,8 @@ group_fact AS (
   SELECT
     consumer_group,
     size(collect_set(list)) AS list_count, size(collect_set(variant)) AS variant_count,
-    size(collect_set(strategy)) AS strategy_count, size(collect_set(client_id)) AS answering_count,
-    bool_or(is_doubled) AS has_doubled_id, bool_or(is_old) AS has_old_client, bool_or(is_new) AS has_new_client,
+    collect_set(strategy) AS strategies, size(collect_set(client_id)) AS answering_count,
+    bool_or(is_without_strategy) AS has_member_without_strategy, bool_or(is_doubled) AS has_doubled_id, bool_or(is_old) AS has_old_client, bool_or(is_new) AS has_new_client,
     bool_or(is_ghost) AS has_ghost, bool_or(is_silent) AS has_silent_member,
     coalesce(bool_or(is_by_hand), FALSE) AS has_member_by_hand, coalesce(bool_or(is_grpc), FALSE) AS has_grpc,
     bool_or(is_asking) AS has_asking_member
@@ -574,7 +587,7 @@ subscription_fact AS (
 ),
 gathered AS (
   SELECT
-    queue.*, has_member_parameters, group_fact.* EXCEPT (consumer_group), topic_fact.* EXCEPT (topic),
+    queue.*, configured_strategy, has_member_parameters, group_fact.* EXCEPT (consumer_group), topic_fact.* EXCEPT (topic),
     coalesce(group_state, 'unknown') AS group_state, subscriber_count, mismatched,
     drift.observed_process_count AS process_count,
     strategy <=> 'POP' OR coalesce(size(pops) > 0, FALSE) AS is_popped,
@@ -587,7 +600,7 @@ gathered AS (
     ) AS pops_of_queue
   FROM queue
   LEFT JOIN group_fact USING (consumer_group)
-  LEFT JOIN (SELECT consumer_group, TRUE AS has_member_parameters FROM configured_rule WHERE has_member_parameters)
+  LEFT JOIN (SELECT consumer_group, strategy AS configured_strategy, has_member_parameters FROM configured_rule)
     USING (consumer_group)
   LEFT JOIN topic_fact USING (topic)
   LEFT JOIN subscription_fact USING (consumer_group, topic)
@@ -686,7 +699,9 @@ _HAS_EVIDENCE: Final[dict[str, str]] = {
     "config_list_overlap": "strategy = 'CONFIG'",
     "queue_not_in_route": "reason = 'queue_not_in_route'",
     "subscriptions_differ": "coalesce(subscriber_count, 0) < answering_count",
-    "mixed_strategies": "strategy_count > 1",
+    # Members that report none have the strategy of the settings.
+    "mixed_strategies": "size(strategies) > 1 OR size(strategies) = 1 AND has_member_without_strategy "
+    "AND NOT array_contains(strategies, configured_strategy)",
     "mixed_clients": "variant_count > 1",
     "mixed_parameters": "reason = 'mixed_parameters' OR has_member_parameters",
     "old_machine_room": "strategy = 'MACHINE_ROOM' AND has_old_client",

@@ -37,6 +37,8 @@ clusters:
       java_and_go:
         strategy: CONSISTENT_HASH
         virtual_node_count: 10
+      go_member_with_another_strategy:
+        strategy: AVG_BY_CIRCLE
       releases_with_other_rooms:
         strategy: MACHINE_ROOM
         consumer_idcs: [sh]
@@ -317,6 +319,15 @@ def java_and_go(sources: SourceAnswer) -> Expected:
         "mixed_clients",
         virtual_node_count=10,
     )
+
+
+@case({"a/0": MATCH, "a/1": twice("mixed_strategies"), "a/2": unowned("mixed_strategies"), "a/3": MATCH})
+def go_member_with_another_strategy(sources: SourceAnswer) -> None:
+    """Add a Java client that reports AVG, and a Go client that reports no strategy; the settings have AVG_BY_CIRCLE."""
+    sources.route({"a": 4})
+    sources.lists("c1", "c2", brokers="a", c2=("GO", 479))
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "a/1", "a/3", strategy=None)
 
 
 @case()
