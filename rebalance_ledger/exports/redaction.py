@@ -261,8 +261,11 @@ _EMBEDDED: Final = re.compile(
 _ASSIGNED: Final = re.compile(
     rf"(?:{_SENSITIVE})[A-Za-z0-9_.\-]{{0,64}}+['\"\]]*+\s*+=>?\s*+(?!{REDACTED})\S", re.IGNORECASE
 )
-_EXPRESSION: Final = re.compile(r'"(?:subString|expression)"\s*:\s*("(?:[^"\\]|\\.)*")', re.DOTALL)
-"""The expression of a subscription, in which a name and a value are a condition (`token = 'x'`)."""
+_NAME_OR_EXPRESSION: Final = re.compile(
+    r'"(?:topic|topicName|brokerName|groupName|consumerGroup|clientId|subString|expression)"\s*:\s*("(?:[^"\\]|\\.)*")',
+    re.DOTALL,
+)
+"""Names, which must be the same everywhere, and conditions of subscriptions (`token = 'x'`)."""
 
 
 def redact_json(text: str) -> str:
@@ -276,10 +279,8 @@ def redact_json(text: str) -> str:
     # A text has the same few strings thousands of times, so each is looked at once.
     strings = set(_STRING.findall(text))
     names = {string for string in strings if _SENSITIVE_NAME.fullmatch(_unescaped(string[1:-1])) is not None}
-    expressions = set(_EXPRESSION.findall(text))
-    secrets = {
-        string for string in strings if _is_secret_text(string[1:-1], has_conditions=string in expressions)
-    }
+    kept = set(_NAME_OR_EXPRESSION.findall(text))
+    secrets = {string for string in strings if _is_secret_text(string[1:-1], may_assign=string in kept)}
     # Every running info of a Java client has an empty `socksProxyConfig`.
     if not secrets and all(text.count(name) == text.count(f'{name}:"{{}}"') for name in names):
         return text
@@ -319,12 +320,12 @@ def _redacted_spans(
                     yield value.span()
 
 
-def _is_secret_text(content: str, *, has_conditions: bool) -> bool:
+def _is_secret_text(content: str, *, may_assign: bool) -> bool:
     if not _is_suspicious(content := _unescaped(content)):
         return False
     # Names in nested JSON text have escaped quotes, at any depth.
     plain = re.sub(r"\\+", "", content)
-    return _EMBEDDED.search(plain) is not None or (not has_conditions and _ASSIGNED.search(plain) is not None)
+    return _EMBEDDED.search(plain) is not None or (not may_assign and _ASSIGNED.search(plain) is not None)
 
 
 _MQADMIN: Final = re.compile(
