@@ -141,10 +141,10 @@ def _replaced(pattern: re.Pattern[str], texts: tuple[str, ...], text: str, rng: 
     return text[: match.start()] + rng.choice(texts) + text[match.end() :]
 
 
-def _with_another_string(text: str, rng: Random) -> str:
-    """Return the text with a string of the same answer in the place of another one."""
-    strings = tuple(_STRING.findall(text)[:200])
-    return _replaced(_STRING, strings, text, rng) if strings else text
+def _with_another(pattern: re.Pattern[str], text: str, rng: Random) -> str:
+    """Return the text with another match of the same answer in the place of a match, so that a name may occur twice."""
+    texts = tuple(pattern.findall(text)[:200])
+    return _replaced(pattern, texts, text, rng) if texts else text
 
 
 def _without_field(text: str, rng: Random) -> str:
@@ -156,12 +156,6 @@ def _without_field(text: str, rng: Random) -> str:
     if after.startswith(","):
         return before + after[1:]
     return before.removesuffix(",") + after
-
-
-def _with_another_name(text: str, rng: Random) -> str:
-    """Return the text with the name of a field replaced by another one of the same answer, which may then occur twice."""
-    names = tuple(_NAME.findall(text)[:200])
-    return _replaced(_NAME, names, text, rng) if names else text
 
 
 def _with_repeated_field(text: str, rng: Random) -> str:
@@ -195,9 +189,9 @@ def _truncated(text: str, rng: Random) -> str:
 _ALTERATIONS: tuple[Callable[[str, Random], str], ...] = (
     partial(_replaced, _NUMBER, NUMBERS),
     partial(_replaced, _NUMBER, NUMBERS_OF_OTHER_TYPES),
-    _with_another_string,
+    partial(_with_another, _STRING),
     _without_field,
-    _with_another_name,
+    partial(_with_another, _NAME),
     _with_repeated_field,
     partial(_replaced, _STRING, STRINGS),
     partial(_replaced, _GROUP, GROUPS),

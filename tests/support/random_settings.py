@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     Line = dict[str, Any]
 
 _STRATEGY = re.compile(r'("allocateMessageQueueStrategy"\s*:\s*")[^"@]*')
+_STRATEGY_FIELD = re.compile(
+    r',\s*"allocateMessageQueueStrategy"\s*:\s*"[^"]*"|"allocateMessageQueueStrategy"\s*:\s*"[^"]*"\s*,?'
+)
+_CONNECTION = re.compile(r'\{[^{}]*"clientId"\s*:\s*("(?:[^"\\]|\\.)*")[^{}]*\}')
 _RELEASE = re.compile(r'("PROP_CLIENT_VERSION"\s*:\s*")[^"]*')
 _LANGUAGE = re.compile(r'("language"\s*:\s*")JAVA')
 _FILES_OF_MEMBERS = ("consumer_running_infos.jsonl", "process_assignments.jsonl")
@@ -146,27 +151,54 @@ def _listed(names: Names, clients: list[str], rng: Random) -> dict[str, Any]:
 
 
 def let_members_report(directory: Path, settings: dict[str, Any], rng: Random) -> None:
-    """Let the members of most groups report the strategy of the settings, and some another one, release or language."""
-    strategies = {
-        group: of_group["strategy"] for group, of_group in settings["groups"].items() if rng.random() < 0.7
-    }
+    """Let the members of most groups report the strategy of the settings, and some another one, release or language.
 
-    def with_class(group: str, given: re.Match[str]) -> str:
-        name = rng.choice(sorted(CLASSES)) if rng.random() < 0.05 else strategies.get(group)
-        return f"{given[1]}{CLASSES[name]}" if name else given[0]
-
-    def with_release(given: re.Match[str]) -> str:
-        return given[1] + rng.choice(("V4_7_1", "V4_9_4")) if rng.random() < 0.05 else given[0]
-
-    def with_language(given: re.Match[str]) -> str:
-        return given[1] + rng.choice(("GO", "CPP")) if rng.random() < 0.03 else given[0]
-
+    Some are Go clients, which report no strategy.
+    """
+    reports = _Reports(settings, rng)
     for path in sorted(directory.glob("*.jsonl")):
         lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
         for line in lines:
             if "payload" in line and path.name in _FILES_OF_MEMBERS:
-                text = _STRATEGY.sub(partial(with_class, line["group"]), line["payload"])
-                line["payload"] = _RELEASE.sub(with_release, text)
+                line["payload"] = reports.of_member(line)
             elif "payload" in line and line["kind"] == "consumer_connection":
-                line["payload"] = _LANGUAGE.sub(with_language, line["payload"])
+                line["payload"] = reports.of_broker(line)
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+class _Reports:
+    """Reports of the members of an export, by themselves and by brokers."""
+
+    def __init__(self, settings: dict[str, Any], rng: Random) -> None:
+        self._rng = rng
+        self._strategies = {
+            group: of_group["strategy"]
+            for group, of_group in settings["groups"].items()
+            if rng.random() < 0.7
+        }
+        self._is_go: dict[tuple[str, str], bool] = defaultdict(lambda: rng.random() < 0.1)
+
+    def of_member(self, line: Line) -> str:
+        """Return the payload of a member's own answer."""
+        if self._is_go[line["group"], line["client_id"]]:
+            text = _STRATEGY_FIELD.sub("", line["payload"])
+        else:
+            text = _STRATEGY.sub(partial(self._with_class, line["group"]), line["payload"])
+        return _RELEASE.sub(self._with_release, text)
+
+    def of_broker(self, line: Line) -> str:
+        """Return the payload of a broker's answer on the members of a group."""
+        return _CONNECTION.sub(partial(self._with_language, line["group"]), line["payload"])
+
+    def _with_class(self, group: str, given: re.Match[str]) -> str:
+        name = self._rng.choice(sorted(CLASSES)) if self._rng.random() < 0.05 else self._strategies.get(group)
+        return f"{given[1]}{CLASSES[name]}" if name else given[0]
+
+    def _with_release(self, given: re.Match[str]) -> str:
+        return given[1] + self._rng.choice(("V4_7_1", "V4_9_4")) if self._rng.random() < 0.05 else given[0]
+
+    def _with_language(self, group: str, given: re.Match[str]) -> str:
+        if self._is_go[group, json.loads(given[1])]:
+            return _LANGUAGE.sub(r"\1GO", given[0])
+        is_another = self._rng.random() < 0.03
+        return _LANGUAGE.sub(rf"\1{self._rng.choice(('GO', 'CPP'))}", given[0]) if is_another else given[0]
