@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     Line = dict[str, Any]
 
 _STRATEGY = re.compile(r'("allocateMessageQueueStrategy"\s*:\s*")[^"@]*')
-_STRATEGY_FIELD = re.compile(
-    r',\s*"allocateMessageQueueStrategy"\s*:\s*"[^"]*"|"allocateMessageQueueStrategy"\s*:\s*"[^"]*"\s*,?'
-)
+_FIELD_OF_JAVA = r'"(?:allocateMessageQueueStrategy|clientRebalance)"\s*:\s*"[^"]*"'
+_FIELDS_OF_JAVA = re.compile(rf",\s*{_FIELD_OF_JAVA}|{_FIELD_OF_JAVA}\s*,?")
 _CONNECTION = re.compile(r'\{[^{}]*"clientId"\s*:\s*("(?:[^"\\]|\\.)*")[^{}]*\}')
 _RELEASE = re.compile(r'("PROP_CLIENT_VERSION"\s*:\s*")[^"]*')
 _LANGUAGE = re.compile(r'("language"\s*:\s*")JAVA')
@@ -153,7 +152,7 @@ def _listed(names: Names, clients: list[str], rng: Random) -> dict[str, Any]:
 def let_members_report(directory: Path, settings: dict[str, Any], rng: Random) -> None:
     """Let the members of most groups report the strategy of the settings, and some another one, release or language.
 
-    Some are Go clients, which report no strategy.
+    Some are Go clients, which report neither a strategy nor who balances their queues.
     """
     reports = _Reports(settings, rng)
     for path in sorted(directory.glob("*.jsonl")):
@@ -181,7 +180,7 @@ class _Reports:
     def of_member(self, line: Line) -> str:
         """Return the payload of a member's own answer."""
         if self._is_go[line["group"], line["client_id"]]:
-            text = _STRATEGY_FIELD.sub("", line["payload"])
+            text = _FIELDS_OF_JAVA.sub("", line["payload"])
         else:
             text = _STRATEGY.sub(partial(self._with_class, line["group"]), line["payload"])
         return _RELEASE.sub(self._with_release, text)
