@@ -128,8 +128,10 @@ def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: Da
             ),
         )
     )
+    # Of a topic without a route, members keep their queues, and nothing is divided.
+    routed = subscriptions.where("brokers is not null")
     candidates = tables.join(strategies, list(_SUBSCRIPTION)).join(
-        subscriptions.select(*_SUBSCRIPTION, "brokers", "member_ids", "variants"), list(_SUBSCRIPTION)
+        routed.select(*_SUBSCRIPTION, "brokers", "member_ids", "variants"), list(_SUBSCRIPTION)
     )
     return candidates.select(
         *_SUBSCRIPTION,

@@ -39,6 +39,9 @@ clusters:
         virtual_node_count: 10
       go_member_with_another_strategy:
         strategy: AVG_BY_CIRCLE
+      route_that_vanished_from_rooms:
+        strategy: MACHINE_ROOM
+        consumer_idcs: [hz]
       releases_with_other_rooms:
         strategy: MACHINE_ROOM
         consumer_idcs: [sh]
@@ -688,6 +691,16 @@ def route_that_vanished(sources: SourceAnswer) -> None:
     sources.lists("c1", "c2")
     sources.client("c1", "a/0")
     sources.client("c2", "b/1")
+
+
+@case({queue: foreign("route_missing") for queue in ("hz@a/0", "hz@a/1", "hz@a/2")})
+def route_that_vanished_from_rooms(sources: SourceAnswer) -> None:
+    """Add two members of which one has another queue in the answer of its process, although nothing is divided."""
+    sources.export.route(sources.name, None)
+    sources.lists("c1", "c2")
+    sources.client("c1", "hz@a/0", strategy="MACHINE_ROOM")
+    sources.client("c2", "hz@a/1", strategy="MACHINE_ROOM")
+    sources.client("c2", "hz@a/1", "hz@a/2", strategy="MACHINE_ROOM", process="p1")
 
 
 @case({"a/0": foreign("route_missing")})
