@@ -174,12 +174,6 @@ _TOKEN: Final = re.compile(
 )
 
 
-def _is_suspicious(text: str) -> bool:
-    folded = text.casefold()
-    # Every error of RocketMQ's clients names a page that explains it: a URL alone has no user.
-    return any(map(folded.__contains__, _SUSPICIOUS)) or ("://" in folded and "@" in folded)
-
-
 _ASCII_ESCAPE: Final = re.compile(r"\\+u00([2-7][0-9a-fA-F])")
 """A printable character that JSON can hide; RocketMQ escapes none of them."""
 
@@ -189,12 +183,17 @@ def _unescaped(text: str) -> str:
     return _ASCII_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "\\u00" in text else text
 
 
+def _is_suspicious(text: str) -> bool:
+    folded = _unescaped(text).casefold()
+    # Every error of RocketMQ's clients names a page that explains it: a URL alone has no user.
+    return any(map(folded.__contains__, _SUSPICIOUS)) or ("://" in folded and "@" in folded)
+
+
 def redact_text(text: str) -> str:
     """Return free text (messages, notes, attachments) without values that are secrets by name or format."""
-    if not _is_suspicious(unescaped := _unescaped(text)):
+    if not _is_suspicious(text):
         return text
-    text = unescaped
-    text = _PRIVATE_KEY.sub(REDACTED, text)
+    text = _PRIVATE_KEY.sub(REDACTED, _unescaped(text))
     text = _USER_OF_URL.sub(rf"\1{REDACTED}\2", text)
     text = _ELEMENT.sub(rf"\1{REDACTED}", text)
     text = _AUTHORIZATION.sub(rf"\1{REDACTED}", text)
@@ -274,7 +273,7 @@ def redact_json(text: str) -> str:
     The value of a sensitive name is redacted if it is a scalar: names of topics, groups and clients are keys too, but their
     values are objects. A string is redacted completely if it contains such a pair, a private key, a token or a URL's user.
     """
-    if not _is_suspicious(_unescaped(text)):
+    if not _is_suspicious(text):
         return text
     # A text has the same few strings thousands of times, so each is looked at once.
     strings = set(_STRING.findall(text))
@@ -321,10 +320,10 @@ def _redacted_spans(
 
 
 def _is_secret_text(content: str, *, may_assign: bool) -> bool:
-    if not _is_suspicious(content := _unescaped(content)):
+    if not _is_suspicious(content):
         return False
     # Names in nested JSON text have escaped quotes, at any depth.
-    plain = re.sub(r"\\+", "", content)
+    plain = re.sub(r"\\+", "", _unescaped(content))
     return _EMBEDDED.search(plain) is not None or (not may_assign and _ASSIGNED.search(plain) is not None)
 
 
@@ -428,7 +427,7 @@ def redact_attachment(path: str, content: bytes) -> bytes:
 
 
 def _redact_json_or_text(text: str) -> str:
-    if not _is_suspicious(_unescaped(text)):
+    if not _is_suspicious(text):
         return text
     try:
         loads(text.removeprefix("\u00ef\u00bb\u00bf"))

@@ -143,8 +143,7 @@ def _replaced(pattern: re.Pattern[str], texts: tuple[str, ...], text: str, rng: 
 
 def _with_another(pattern: re.Pattern[str], text: str, rng: Random) -> str:
     """Return the text with another match of the same answer in the place of a match, so that a name may occur twice."""
-    texts = tuple(pattern.findall(text)[:200])
-    return _replaced(pattern, texts, text, rng) if texts else text
+    return _replaced(pattern, tuple(pattern.findall(text)[:200]), text, rng)
 
 
 def _without_field(text: str, rng: Random) -> str:
