@@ -205,7 +205,7 @@ QUERIES: Final = (
             ),
             Violation(
                 NUMBERS_EXACT,
-                "is_certain AND is_published AND counted <> published",
+                "is_certain AND is_published AND size(counted) > 0 AND counted <> published",
                 f"concat({_SUBJECT}, ': ', array_join(published, ', '), ', counted ', array_join(counted, ', '))",
             ),
             Violation(

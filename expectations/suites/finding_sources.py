@@ -44,6 +44,7 @@ class Fact:
         numbers: Column of `finding` -> SQL of the number.
         lists: Column of `finding` -> SQL of a set of texts, of which the finding has the first few in order.
         is_certain: SQL boolean: the finding must exist with these numbers and lists. Where it is false, the finding may exist.
+        is_counted: SQL boolean: the numbers and lists are compared.
         severity: SQL of the severity, if the kind has several.
         likely_cause: SQL of the cause, if the kind has one finding per cause.
     """
@@ -52,6 +53,7 @@ class Fact:
     numbers: dict[str, str]
     lists: dict[str, str] = field(default_factory=dict)
     is_certain: str = "TRUE"
+    is_counted: str = "TRUE"
     severity: str = "CAST(NULL AS STRING)"
     likely_cause: str = "CAST(NULL AS STRING)"
 
@@ -60,7 +62,8 @@ class Fact:
         lists = {name: first_texts(texts) for name, texts in self.lists.items()}
         return (
             f"IF({self.when}, named_struct('kind', {quoted(kind)}, 'likely_cause', {self.likely_cause}, "
-            f"'is_certain', {self.is_certain}, 'severity', {self.severity}, 'measures', {measures_of(self.numbers, lists)}), NULL)"
+            f"'is_certain', {self.is_certain}, 'severity', {self.severity}, "
+            f"'measures', IF({self.is_counted}, {measures_of(self.numbers, lists)}, NULL)), NULL)"
         )
 
     @property
@@ -120,6 +123,8 @@ def _of_reason(
         {"client_total_count": "client_count", "client_count": f"size({ids})"} if ids else {},
         lists or {},
         is_certain=f"reason <=> {quoted(reason)} AND client_count >= {least_members}",
+        # Members of another list may not be members of the topic.
+        is_counted="is_one_list",
     )
 
 

@@ -617,11 +617,13 @@ def _pops_by_broker(member: Column) -> Column:
 
 
 def _fetches_by(member: Column) -> Column:
-    """Return `pop` or `pull`; null if it is unknown, or if the member does neither."""
+    """Return `pop` or `pull`; null if it is unknown, or if the member does neither.
+
+    A broker lets a member pop only with a strategy that it has.
+    """
     mode = F.col("request_mode")
-    is_undetermined = _is_broker_assigned(member) & (
-        mode.isNull() | (mode == POP_MODE) & reports_several(member["strategy"])
-    )
+    is_strategy_unclear = member["strategy"].isNull() | reports_several(member["strategy"])
+    is_undetermined = _is_broker_assigned(member) & (mode.isNull() | (mode == POP_MODE) & is_strategy_unclear)
     return (
         F.when(_is_grpc(member), F.when(~_is_plain_retry(), "pop"))
         .when(_pops_by_broker(member), "pop")

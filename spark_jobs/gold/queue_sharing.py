@@ -64,7 +64,7 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
             ).alias("route_brokers"),
             ids_where(
                 lambda member: (
-                    member["fetches_by"].eqNullSafe("pop")
+                    ~member["fetches_by"].eqNullSafe("pull")
                     & ~member["is_grpc"]
                     & (member["client_state"] == "online")
                 )

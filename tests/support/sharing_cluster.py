@@ -34,7 +34,7 @@ class Case:
         states: State, and cause or reason, of every queue that is not in `queues`.
         queues: The same by queue, `broker/id`.
         retried: The same by queue of `%RETRY%<group>`, if it has a route.
-        readers: Expected readers of every shared queue; None if no queue is shared.
+        readers: Expected readers of every shared queue; None if no queue is shared, or they are unknown.
         readers_of: Expected readers of individual queues.
         mode: Request mode of the shared queues, and its source.
         findings: The kinds of the group's findings.
@@ -65,7 +65,7 @@ class Planted:
         for broker in brokers or route or ():
             self.export.members(broker, self.name, client_ids, [self.name])
 
-    def pops(self, client_id: str, *brokers: str, strategy: str = "AVG") -> None:
+    def pops(self, client_id: str, *brokers: str, strategy: str | None = "AVG") -> None:
         self.export.client(
             self.name,
             client_id,
@@ -165,12 +165,41 @@ def _ring_at_the_broker(case: Planted) -> None:
         case.pulls(client, strategy="CONSISTENT_HASH", asks_broker=True)
 
 
+def _ring_beside_another_list(case: Planted) -> None:
+    """Add two members of one list, of which the broker of the route lists one."""
+    case.members("c1", route={"a": 2})
+    case.export.members("b", case.name, ["c1", "c2"], [case.name])
+    for client in ("c1", "c2"):
+        case.pulls(client, strategy="CONSISTENT_HASH", asks_broker=True)
+
+
 def _two_strategies_of_one_client(case: Planted) -> None:
     """Add a client id whose processes follow different strategies; the broker has only one of them."""
     case.members("c1")
     case.pulls("c1", strategy="CONSISTENT_HASH", asks_broker=True)
     held = [(case.name, broker, queue_id) for broker in AB for queue_id in (0, 1)]
     case.export.client(case.name, "c1", [case.name], "AVG", held, asks_broker=True, process="p1")
+
+
+def _one_popper_without_strategy(case: Planted) -> None:
+    case.members("c1", "c2")
+    case.pops("c1", "a", "b")
+    case.pops("c2", "a", "b", strategy=None)
+
+
+def _one_popper_with_two_strategies(case: Planted) -> None:
+    _one_popper_without_strategy(case)
+    for process, strategy in {"p1": "AVG", "p2": "AVG_BY_CIRCLE"}.items():
+        pops = [(case.name, broker, -1) for broker in AB]
+        case.export.client(
+            case.name, "c2", [case.name], strategy, pops=pops, asks_broker=True, process=process
+        )
+
+
+def _poppers_without_strategy(case: Planted) -> None:
+    case.members("c1", "c2")
+    for client in ("c1", "c2"):
+        case.pops(client, "a", "b", strategy=None)
 
 
 def _orderly(case: Planted) -> None:
@@ -369,6 +398,11 @@ CASES: dict[str, Case] = {
         ("unknown", "strategy_unknown_to_broker"),
         findings=frozenset({"strategy_unknown_to_broker"}),
     ),
+    "ring-beside-another-list": Case(
+        _ring_beside_another_list,
+        ("unknown", "strategy_unknown_to_broker"),
+        findings=frozenset({"strategy_unknown_to_broker"}),
+    ),
     "two-strategies-of-one-client": Case(
         _two_strategies_of_one_client,
         ("unknown", "strategy_unknown"),
@@ -379,6 +413,17 @@ CASES: dict[str, Case] = {
         ("unknown", "strategy_unknown"),
         findings=frozenset({"strategy_unknown"}),
     ),
+    "one-popper-without-strategy": Case(
+        _one_popper_without_strategy, SHARED, readers=["c1", "c2"], mode=("POP", "entry")
+    ),
+    "one-popper-with-two-strategies": Case(
+        _one_popper_with_two_strategies,
+        SHARED,
+        readers=["c1", "c2"],
+        mode=("POP", "entry"),
+        findings=frozenset({"duplicate_client_id"}),
+    ),
+    "poppers-without-strategy": Case(_poppers_without_strategy, SHARED, mode=("POP", "entry")),
     "orderly": Case(_orderly, MATCH),
     "pulled-by-the-broker": Case(_pulled_by_the_broker, MATCH),
     "server-off": Case(
@@ -443,6 +488,9 @@ MODES = {
     "one-pops-one-pulls": ("POP", 0),
     "orderly": ("POP", -1),
     "two-strategies-of-one-popper": ("POP", -1),
+    "one-popper-without-strategy": ("POP", -1),
+    "one-popper-with-two-strategies": ("POP", -1),
+    "poppers-without-strategy": ("POP", -1),
 }
 
 
