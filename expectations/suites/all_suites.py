@@ -18,7 +18,6 @@ from expectations.suites import (
     export_comparison,
     finding,
     finding_facts,
-    odd_lines,
     ownership_drift,
     presence,
     producer_spread,
@@ -27,6 +26,7 @@ from expectations.suites import (
     queue_sharing,
     recomputed_owners,
     route_divergence,
+    uncounted_lines,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ SUITES: Final[tuple[Suite, ...]] = (
     finding.ABSENCE_SUITE,
     export.SUITE,
     export_comparison.SUITE,
-    odd_lines.SUITE,
+    uncounted_lines.SUITE,
     quarantined_group.SUITE,
     every_table.SUITE,
     day_over_day.SUITE,

@@ -158,8 +158,8 @@ counted_churn AS (
     count_if(is_old AND NOT is_now) AS removed_queue_count,
     count_if(is_now AND is_old) AS shared_queue_count,
     count_if(is_now AND is_old AND owners <> old_owners) AS moved_queue_count,
-    count_if(is_now AND owner_count = 0) AS nobodys,
-    count_if(is_now AND is_old AND old_owner_count = 0) AS nobodys_before,
+    count_if(is_now AND owner_count = 0) AS unowned_now,
+    count_if(is_now AND is_old AND old_owner_count = 0) AS unowned_before,
     coalesce(max(greatest(owner_count, old_owner_count)), 0) > 1
       OR strategy = 'BROADCASTING' OR coalesce(max(old_strategy) = 'BROADCASTING', FALSE) AS is_read_by_many,
     coalesce(bool_or(is_undetermined), FALSE) AS is_undetermined,
@@ -243,7 +243,7 @@ expected_churn AS (
       ELSE 'compared'
     END AS state,
     old_strategy, queue_count, baseline_queue_count, added_queue_count, removed_queue_count, moved_queue_count,
-    IF(is_read_by_many, NULL, shared_queue_count - coalesce(kept, 0) - least(nobodys, nobodys_before)) AS least_move_count,
+    IF(is_read_by_many, NULL, shared_queue_count - coalesce(kept, 0) - least(unowned_now, unowned_before)) AS least_move_count,
     coalesce(joined_client_count, 0) AS joined_client_count,
     coalesce(left_client_count, 0) AS left_client_count,
     baseline_effective_strategy, observed_queue_count, observed_moved_queue_count

@@ -28,7 +28,6 @@ from expectations.suites import (
     export_comparison,
     finding,
     finding_facts,
-    odd_lines,
     ownership_drift,
     presence,
     producer_spread,
@@ -38,6 +37,7 @@ from expectations.suites import (
     recomputed_owners,
     recomputed_rings,
     route_divergence,
+    uncounted_lines,
 )
 from expectations.suites.model import metric_statement, violations_in
 from expectations.suites.recomputed import judged_tables
@@ -102,7 +102,7 @@ METRIC_STATEMENTS: Final[tuple[str, ...]] = (
             *finding.SUITE.expectations,
             *finding.ABSENCE_SUITE.expectations,
             *export.SUITE.expectations,
-            *odd_lines.SUITE.expectations,
+            *uncounted_lines.SUITE.expectations,
             *quarantined_group.SUITE.expectations,
             *every_table.SUITE.expectations,
         ),
@@ -110,11 +110,11 @@ METRIC_STATEMENTS: Final[tuple[str, ...]] = (
             *finding.QUERIES,
             finding.ABSENCE_QUERY,
             *export.QUERIES,
-            *odd_lines.QUERIES,
+            *uncounted_lines.QUERIES,
             quarantined_group.QUERY,
             every_table.VIOLATION_QUERY,
         ),
-        f"{every_table.COMMON_TABLES},{finding.COMMON_TABLES},{odd_lines.COMMON_TABLES}",
+        f"{every_table.COMMON_TABLES},{finding.COMMON_TABLES},{uncounted_lines.COMMON_TABLES}",
     ),
 )
 """Spark SQL statements that together return one row per expectation, with the columns of `measurement.METRIC_SCHEMA`."""

@@ -134,7 +134,7 @@ def _is_inside(rule: str) -> str:
     )
 
 
-_NOBODY: Final = "filter(slots, slot -> FALSE)"
+_NO_SLOTS: Final = "filter(slots, slot -> FALSE)"
 
 
 def _divisions(rule: str, queues: str, is_nearby: str) -> str:
@@ -146,10 +146,10 @@ def _divisions(rule: str, queues: str, is_nearby: str) -> str:
     return f"""CASE
         WHEN strategy = '{_ROOM}' THEN array(
           struct(filter({queues}, queue -> {_is_inside(rule)}) AS queues, slots),
-          struct(filter({queues}, queue -> NOT ({_is_inside(rule)})) AS queues, {_NOBODY} AS slots))
+          struct(filter({queues}, queue -> NOT ({_is_inside(rule)})) AS queues, {_NO_SLOTS} AS slots))
         WHEN {is_nearby} AND (
           exists({queues}, queue -> {queue_room} IS NULL) OR exists(slots, slot -> {client_room} IS NULL)
-        ) THEN array(struct({queues} AS queues, {_NOBODY} AS slots))
+        ) THEN array(struct({queues} AS queues, {_NO_SLOTS} AS slots))
         WHEN {is_nearby} THEN transform(array_distinct(transform({queues}, queue -> {queue_room})), room -> struct(
           filter({queues}, queue -> {queue_room} = room) AS queues,
           IF(exists(slots, slot -> {client_room} = room), filter(slots, slot -> {client_room} = room), slots) AS slots))

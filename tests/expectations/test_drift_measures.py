@@ -73,7 +73,7 @@ def silence(day: StagedDay, group: str, client: str) -> None:
     day.remove("observed_owner", consumer_group=group, client_id=client)
 
 
-def leave_to_nobody(day: StagedDay, group: str, reason: str) -> Row:
+def remove_owners(day: StagedDay, group: str, reason: str) -> Row:
     """Remove the expected and the observed owner of queue 0 of broker-a; return the queue's assignment row."""
     queue = {"consumer_group": group, "broker_name": "broker-a", "queue_id": 0}
     day.remove("observed_owner", **queue)
@@ -115,10 +115,10 @@ def state_off_the_list(day: StagedDay, group: str) -> None:
 
 @fault("ownership_drift.words_known", "finding.cause_known")
 def cause_off_the_list(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)["likely_cause"] = "bad luck"
+    remove_holder(day, group)["likely_cause"] = "bad luck"
 
 
-def leave_to_nobody_seen(day: StagedDay, group: str) -> Row:
+def remove_holder(day: StagedDay, group: str) -> Row:
     """Add a group in which no member holds queue 0 of broker-a; return the queue's drift row."""
     day.add_group(group, "orders")
     queue = {"consumer_group": group, "broker_name": "broker-a", "queue_id": 0}
@@ -222,7 +222,7 @@ def routed_queue_that_is_said_to_be_in_no_route(day: StagedDay, group: str) -> N
 
 @fault("ownership_drift.state_follows_owners")
 def lost_queue_called_a_match(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)["state"] = "match"
+    remove_holder(day, group)["state"] = "match"
 
 
 @fault("ownership_drift.state_follows_owners")
@@ -251,7 +251,7 @@ def client_that_was_not_asked_leaves_its_queue_unowned(day: StagedDay, group: st
 
 @fault("ownership_drift.state_follows_owners")
 def bad_news_hidden_as_unknown(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group).update(state="unknown", unknown_reason="client_unreachable")
+    remove_holder(day, group).update(state="unknown", unknown_reason="client_unreachable")
 
 
 @fault("ownership_drift.state_follows_owners")
@@ -284,12 +284,12 @@ def queue_that_all_read_and_no_route_has(day: StagedDay, group: str) -> Row:
 
 @fault("ownership_drift.cause_has_evidence")
 def unreported_mixed_strategies(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)["likely_cause"] = "mixed_strategies"
+    remove_holder(day, group)["likely_cause"] = "mixed_strategies"
 
 
 @fault("ownership_drift.cause_has_evidence")
 def duplicate_client_ids_that_no_broker_lists(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)["likely_cause"] = "duplicate_client_id"
+    remove_holder(day, group)["likely_cause"] = "duplicate_client_id"
 
 
 @fault("ownership_drift.cause_has_evidence")
@@ -303,22 +303,22 @@ def start_long_ago_called_recent(day: StagedDay, group: str) -> None:
 
 @fault("ownership_drift.cause_has_evidence")
 def name_servers_that_agree_called_at_odds(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)["likely_cause"] = "route_views_differ"
+    remove_holder(day, group)["likely_cause"] = "route_views_differ"
 
 
 @fault("ownership_drift.cause_has_evidence")
 def route_that_is_there_called_vanished(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)["likely_cause"] = "route_missing"
+    remove_holder(day, group)["likely_cause"] = "route_missing"
 
 
 @fault("ownership_drift.cause_has_evidence")
 def lists_that_agree_called_different(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)["likely_cause"] = "member_lists_differ"
+    remove_holder(day, group)["likely_cause"] = "member_lists_differ"
 
 
 @fault("ownership_drift.cause_has_evidence")
 def members_that_all_pull_called_mixed(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)["likely_cause"] = "mixed_request_modes"
+    remove_holder(day, group)["likely_cause"] = "mixed_request_modes"
 
 
 @fault("ownership_drift.cause_has_evidence")
@@ -346,15 +346,13 @@ def parameters_blamed_where_two_members_deviate(day: StagedDay, group: str) -> N
 
 @fault("ownership_drift.words_known", "ownership_drift.parameters_explain")
 def odd_member_without_the_cause(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group).update(
-        deviating_client_id="c1", deviating_parameters="consumeridcs = hz"
-    )
+    remove_holder(day, group).update(deviating_client_id="c1", deviating_parameters="consumeridcs = hz")
 
 
 @fault("ownership_drift.cause_given")
 def gap_without_a_cause(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", strategies=("CONFIG",))
-    leave_to_nobody(day, group, "not_in_config_list")
+    remove_owners(day, group, "not_in_config_list")
     add_drift(day, group)[0]["likely_cause"] = None
 
 
@@ -555,7 +553,7 @@ def broker_with_fewer_queues(day: StagedDay, topic: str) -> None:
 
 @fault("finding.drift_has_finding")
 def drift_without_a_finding(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)
+    remove_holder(day, group)
     day.undetermined.add(group)
 
 
@@ -567,7 +565,7 @@ def drift_reported_for_a_healthy_group(day: StagedDay, group: str) -> None:
 
 @fault("finding.drift_has_finding")
 def drift_reported_with_another_cause(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)
+    remove_holder(day, group)
     add_findings(day)
     row = day.of("finding", consumer_group=group)[0]
     row.update(likely_cause="not_yet_rebalanced", severity="warning")
@@ -575,14 +573,14 @@ def drift_reported_with_another_cause(day: StagedDay, group: str) -> None:
 
 @fault("finding.drift_has_finding")
 def finding_that_lists_another_queue(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)
+    remove_holder(day, group)
     add_findings(day)
     day.of("finding", consumer_group=group)[0]["examples"] = ["broker-z/7"]
 
 
 @fault("finding.drift_has_finding")
 def finding_with_another_number_of_members(day: StagedDay, group: str) -> None:
-    row = leave_to_nobody_seen(day, group)
+    row = remove_holder(day, group)
     day.add_finding(
         kind="unowned",
         consumer_group=group,
@@ -683,21 +681,21 @@ def critical_idle_clients(day: StagedDay, group: str) -> None:
 
 @fault("finding.severity_follows", "ownership_drift.cause_has_evidence")
 def critical_finding_of_a_cause_that_passes(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)["likely_cause"] = "not_yet_rebalanced"
+    remove_holder(day, group)["likely_cause"] = "not_yet_rebalanced"
     add_findings(day)
     day.of("finding", consumer_group=group)[0]["severity"] = "critical"
 
 
 @fault("finding.waiting_counted")
 def messages_that_wait_and_are_not_counted(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)
+    remove_holder(day, group)
     queue = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
     day.add("consume_progress", consumer_group=group, **queue, broker_offset=40, consumer_offset=5)
 
 
 @fault("finding.waiting_counted")
 def messages_counted_where_nothing_is_known(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)
+    remove_holder(day, group)
     add_findings(day)
     day.of("finding", consumer_group=group)[0]["waiting_message_count"] = 0
 

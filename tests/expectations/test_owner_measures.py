@@ -250,7 +250,7 @@ def configured_with_settings(day: StagedDay, group: str) -> None:
 
 
 @fault(FOLLOWS)
-def effective_where_nobody_reports(day: StagedDay, group: str) -> None:
+def effective_without_report(day: StagedDay, group: str) -> None:
     add_group(day, group, strategies_of_clients=(None, None, None))
 
 
@@ -533,7 +533,7 @@ def connections_that_no_broker_lists(day: StagedDay, group: str) -> None:
 
 
 @fault(CONNECTIONS)
-def connections_of_nobody(day: StagedDay, group: str) -> None:
+def connections_without_owner(day: StagedDay, group: str) -> None:
     add_group(day, group, ("c1", "c1"), ("AVG",))
     for strategy, owned in (("AVG", (0, 1, 2, 3)), ("AVG_BY_CIRCLE", (0, 2, 4, 6))):
         for index, row in enumerate(rows(day, group, strategy)):

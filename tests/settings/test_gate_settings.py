@@ -78,7 +78,7 @@ def test_a_mistake_is_one_sentence_that_names_the_key_and_similar_names(
     assert "\n" not in str(refused.value)
 
 
-def test_names_are_not_asked_for_where_nobody_brings_them(tmp_path: Path) -> None:
+def test_names_of_findings_are_not_checked_on_loading(tmp_path: Path) -> None:
     (tmp_path / "ledger.yaml").write_text("clusters: {shop: {gate: {findings: {boredom: warn}}}}")
 
     assert list(load_settings(tmp_path / "ledger.yaml").clusters) == ["shop"]

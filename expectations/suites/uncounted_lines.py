@@ -1,8 +1,8 @@
-"""Comparison of odd lines with the export: those that do not count, because another line answers the same, and those that were rejected.
+"""Comparison of uncounted lines with the export: those that do not count, because another line answers the same, and those that were rejected.
 
 The build numbers lines and decides which answer counts. This module reads the same lines again, in Spark SQL, without their numbers: for
 each request it finds the answer that counts, how many lines repeat it, and whether a rejected text is that of a line. It reads the files
-with odd lines alone, of the view `export_line` (kind string, value string).
+with such lines only, of the view `export_line` (kind string, value string).
 
 Belongs here: lines that do not count, and rejected lines. Does not belong here: the values of other lines (`export_comparison`), and
 the words of the build's parser.
@@ -39,7 +39,7 @@ REASON_FITS_TEXT: Final = Expectation(
     judges=("reason",),
 )
 
-SUITE: Final = Suite("odd_lines", (REPEATS_EQUAL, TEXT_EQUALS, REASON_FITS_TEXT))
+SUITE: Final = Suite("uncounted_lines", (REPEATS_EQUAL, TEXT_EQUALS, REASON_FITS_TEXT))
 
 _ENVELOPE: Final = (
     "nameserver string, broker string, `group` string, topic string, client_id string, process string, proxy string, "
@@ -78,7 +78,7 @@ _CONTRADICTING: Final = "regexp_extract(reason, '^lines ([0-9]+(, [0-9]+)*) answ
 _IS_OF_OTHER_LINES: Final = f"{_CONTRADICTING} <> '' AND NOT array_contains(split({_CONTRADICTING}, ', '), CAST(line_number AS STRING))"
 
 COMMON_TABLES: Final = f"""
-odd_line AS (
+envelope_line AS (
   SELECT
     kind, value, nameserver, {_ASKED_BROKER}, consumer_group, topic, client_id, process, proxy, broker_addr, payload,
     struct(captured_at, payload IS NOT NULL AS is_payload) AS moment, {_IS_REPLY} AS is_reply, xxhash64(payload, error) AS answer,
@@ -99,7 +99,7 @@ answered_request AS (
     SELECT *, max(IF(is_counted, answer, NULL)) OVER (PARTITION BY {_SUBJECT}, process, proxy) AS counted_answer
     FROM (
       SELECT *, struct(is_reply, moment) = max(struct(is_reply, moment)) OVER (PARTITION BY {_SUBJECT}, process, proxy) AS is_counted
-      FROM odd_line
+      FROM envelope_line
       WHERE moment.captured_at IS NOT NULL
     )
   )
@@ -129,7 +129,7 @@ judged_rejection AS (
   FROM silver_rejected_record AS rejected
   LEFT JOIN (
     SELECT DISTINCT kind, text, TRUE AS is_found
-    FROM odd_line
+    FROM envelope_line
     LATERAL VIEW explode(array_compact(array(value, payload))) AS text
     WHERE text IN (SELECT text FROM silver_rejected_record)
   ) USING (kind, text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from expectations.suites import odd_lines
+from expectations.suites import uncounted_lines
 from expectations.suites.metrics import METRIC_STATEMENTS
 from rebalance_ledger.exports.contract import KIND_BY_NAME, parse_envelope
 from rebalance_ledger.exports.payloads import PayloadError, facts
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tests.support.staged_day import Row
 
 
-[STATEMENT] = [text for text in METRIC_STATEMENTS if f"'{odd_lines.TEXT_EQUALS.expectation_id}'" in text]
+[STATEMENT] = [
+    text for text in METRIC_STATEMENTS if f"'{uncounted_lines.TEXT_EQUALS.expectation_id}'" in text
+]
 KIND = "consumer_connection"
 PLAIN = '{"connectionSet":[]}'
 OTHER = '{"connectionSet":[{"clientId":"c1"}]}'
@@ -192,25 +194,25 @@ def examples() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", REPEATS)
 def test_repeated_lines_equal_those_of_the_export(name: str, examples: dict[str, str]) -> None:
-    is_wrong = f"file {name}.jsonl," in examples[odd_lines.REPEATS_EQUAL.expectation_id]
+    is_wrong = f"file {name}.jsonl," in examples[uncounted_lines.REPEATS_EQUAL.expectation_id]
 
     assert is_wrong == REPEATS[name][2]
 
 
 @pytest.mark.parametrize("name", REJECTED)
 def test_a_rejected_text_is_in_the_export(name: str, examples: dict[str, str]) -> None:
-    is_wrong = f"file {name}.jsonl," in examples[odd_lines.TEXT_EQUALS.expectation_id]
+    is_wrong = f"file {name}.jsonl," in examples[uncounted_lines.TEXT_EQUALS.expectation_id]
 
     assert is_wrong == REJECTED[name][2]
 
 
 @pytest.mark.parametrize("name", REASONS)
 def test_a_reason_is_about_the_text_that_was_rejected(name: str, examples: dict[str, str]) -> None:
-    is_wrong = f"file {name}.jsonl," in examples[odd_lines.REASON_FITS_TEXT.expectation_id]
+    is_wrong = f"file {name}.jsonl," in examples[uncounted_lines.REASON_FITS_TEXT.expectation_id]
 
     assert is_wrong == REASONS[name][3]
 
 
 def test_reasons_of_the_parser_are_about_their_texts(examples: dict[str, str]) -> None:
     assert len(reasons_of_parser()) > 10
-    assert "parser_" not in examples[odd_lines.REASON_FITS_TEXT.expectation_id]
+    assert "parser_" not in examples[uncounted_lines.REASON_FITS_TEXT.expectation_id]
