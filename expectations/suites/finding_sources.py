@@ -242,7 +242,9 @@ SOURCES: Final = (
                 "server_off", "asking_ids", {"examples": "asking_ids"}, least_members=2
             ),
             "strategy_unknown_to_broker": _of_reason(
-                "strategy_unknown_to_broker", "odd_ids", {"seen_values": "strategies", "examples": "odd_ids"}
+                "strategy_unknown_to_broker",
+                "odd_ids",
+                {"seen_values": "odd_strategies", "examples": "odd_ids"},
             ),
             "request_modes_differ": _of_reason("request_modes_differ", "asking_ids"),
             # Proxies may list such members in addition to the brokers.
@@ -520,7 +522,9 @@ member AS (
   SELECT
     consumer_group, client_id, is_one_list, is_proxied, broker_list_count, route_list_count,
     coalesce(strategies, array()) AS strategies, coalesce(state, 'unknown') AS state, coalesce(is_asking, FALSE) AS is_asking,
-    coalesce(is_following, FALSE) AS is_following, coalesce(is_odd, FALSE) AS is_odd
+    coalesce(is_following, FALSE) AS is_following,
+    -- Which strategy a client id follows that reports several is unknown.
+    coalesce(is_odd AND size(strategies) = 1, FALSE) AS is_odd
   FROM (SELECT DISTINCT consumer_group, client_id FROM listed_id)
   JOIN list_of_group USING (consumer_group)
   LEFT JOIN report USING (consumer_group, client_id)
@@ -554,7 +558,7 @@ members_of_topic AS (
       collect_set(IF(NOT array_contains(topics, topic) AND NOT {_IS_GRPC}, client_id, NULL)) AS unsubscribed_ids,
       count(client_id) AS member_count,
       collect_set(IF(is_following, client_id, NULL)) AS asking_ids, collect_set(IF(is_odd, client_id, NULL)) AS odd_ids,
-      array_distinct(flatten(collect_list(strategies))) AS strategies,
+      array_distinct(flatten(collect_list(IF(is_odd, strategies, array())))) AS odd_strategies,
       coalesce(bool_or(is_asking OR is_proxied OR {_IS_GRPC}), FALSE) AS is_reported_by_others
     FROM (
       SELECT consumer_group, topic, any_value(group_state) AS group_state FROM gold_assignment_fairness GROUP BY consumer_group, topic

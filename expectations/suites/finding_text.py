@@ -124,7 +124,8 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "strategy_unknown_to_broker": (
         _MEMBERS_ASKING,
         _words(" the division to the broker, which does not have "),
-        _ANYTHING,
+        _column("array_join(seen_values, ', ')"),
+        f"IF(size(seen_values) = {MOST_LISTED}, '.*', '')",
         _words(": they keep the queues that they hold, and take no new ones."),
     ),
     "duplicate_client_id": (

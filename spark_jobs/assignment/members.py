@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from spark_jobs.assignment.request_modes import BETWEEN_STRATEGIES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,6 +22,16 @@ def ids_where(condition: Callable[[Column], Column]) -> Column:
     return F.array_distinct(
         F.transform(F.filter("variants", condition), lambda member: F.get("member_ids", member["slot"]))
     )
+
+
+def strategies_where(condition: Callable[[Column], Column]) -> Column:
+    """Return the distinct strategies that members report for which the condition holds, in order; null if the members are unknown.
+
+    A client id that reports several strategies has each of them.
+    """
+    reported = F.filter("variants", lambda member: condition(member) & member["strategy"].isNotNull())
+    names = F.transform(reported, lambda member: F.split(member["strategy"], BETWEEN_STRATEGIES))
+    return F.array_sort(F.array_distinct(F.flatten(names)))
 
 
 def unsubscribed_ids() -> Column:

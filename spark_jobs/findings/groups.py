@@ -14,7 +14,13 @@ from rebalance_ledger.tables.finding_advice import (
     AWAIT_OFFSETS,
     DELETE_GROUP,
 )
-from spark_jobs.assignment.members import ids_where, repeated_ids, shared_client_ids, unsubscribed_ids
+from spark_jobs.assignment.members import (
+    ids_where,
+    repeated_ids,
+    shared_client_ids,
+    strategies_where,
+    unsubscribed_ids,
+)
 from spark_jobs.day_key import DAY
 from spark_jobs.findings.export import failed_questions
 from spark_jobs.findings.finding_builder import (
@@ -69,13 +75,14 @@ def of_groups(subscriptions: DataFrame, records: DataFrame, baseline: BaselineRo
     )
     # gRPC clients do not support the request, and clients of a proxy cannot be reached.
     unasked = ids_where(lambda member: (member["client_state"] == "unknown") & member["is_askable"])
-    strategies = F.array_distinct(
+    reports = F.array_distinct(
         F.filter(
             F.transform("variants", lambda member: member["strategy"]), lambda strategy: strategy.isNotNull()
         )
     )
+    every = strategies_where(lambda member: member["strategy"].isNotNull())
     # By topic, because a group that pops one topic pulls its retry topic with its own strategy, which is not a mixture.
-    mixed = F.when((F.size(strategies) > 1) & F.col("division_reason").isNull(), strategies)
+    mixed = F.when((F.size(reports) > 1) & F.col("division_reason").isNull(), every)
     groups = (
         subscriptions.groupBy(*DAY, "consumer_group")
         .agg(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from spark_jobs.assignment.allocation import SERVER_OFF
-from spark_jobs.assignment.members import ids_where
-from spark_jobs.assignment.request_modes import BROKER_STRATEGIES, is_unknown_to_broker
+from spark_jobs.assignment.members import ids_where, strategies_where
+from spark_jobs.assignment.request_modes import is_unknown_to_broker
 from spark_jobs.assignment.subscriptions import is_grpc_id
 from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import collect_findings, counted, finding_when, first_n, join_first_n
@@ -27,7 +27,10 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
         F.filter("proxied_ids", is_grpc_id),
     )
     pulling = ids_where(lambda member: member["fetches_by"].eqNullSafe("pull"))
-    odd = ids_where(lambda member: member["is_broker_assigned"] & is_unknown_to_broker(member["strategy"]))
+
+    def keeps_queues(member: Column) -> Column:
+        return member["is_broker_assigned"] & is_unknown_to_broker(member["strategy"])
+
     asking = ids_where(lambda member: member["is_broker_assigned"])
     has_queues = "exists(brokers, broker -> broker.queue_count > 0)"
     problems = subscriptions.where(
@@ -42,8 +45,8 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
         pulling.alias("pulling"),
         F.filter("proxied_ids", lambda client_id: ~is_grpc_id(client_id)).alias("proxied"),
         F.size(F.array_distinct("member_ids")).alias("listed_count"),
-        odd.alias("odd"),
-        F.array_distinct(F.transform("variants", lambda member: member["strategy"])).alias("strategies"),
+        ids_where(keeps_queues).alias("keeping"),
+        strategies_where(keeps_queues).alias("strategies"),
         asking.alias("asking"),
     )
     is_mixed = (F.size("popping") > 0) & (F.size("pulling") > 0)
@@ -112,18 +115,18 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
         ),
         finding_when(
             "strategy_unknown_to_broker",
-            when=(F.size("odd") > 0) & ~F.col("division_reason").eqNullSafe(SERVER_OFF),
+            when=(F.size("keeping") > 0) & ~F.col("division_reason").eqNullSafe(SERVER_OFF),
             severity="warning",
             evidence=(
-                counted(F.size("odd"), "member leaves", "members leave"),
+                counted(F.size("keeping"), "member leaves", "members leave"),
                 " the division to the broker, which does not have ",
-                F.array_join(F.array_except("strategies", F.array(*map(F.lit, BROKER_STRATEGIES))), ", "),
+                F.array_join("strategies", ", "),
                 ": they keep the queues that they hold, and take no new ones.",
             ),
-            client_count=F.size("odd"),
+            client_count=F.size("keeping"),
             client_total_count=F.col("listed_count"),
-            seen_values=first_n(F.array_compact("strategies")),
-            examples=first_n(F.col("odd")),
+            seen_values=first_n(F.col("strategies")),
+            examples=first_n(F.col("keeping")),
         ),
     )
 

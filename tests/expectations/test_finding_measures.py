@@ -48,7 +48,7 @@ WORDS: dict[str, tuple[Row, str]] = {
         {
             "client_count": 1,
             "client_total_count": 2,
-            "seen_values": ["AVG", "CONFIG"],
+            "seen_values": ["CONFIG"],
             "examples": ["c2"],
         },
         (

@@ -111,6 +111,20 @@ def test_each_group_has_exactly_its_expected_findings(name: str, rows: dict[str,
     assert kinds == CASES[name].findings
 
 
+def test_the_strategies_that_a_broker_lacks_are_those_of_members_that_it_does_not_answer(
+    rows: dict[str, list[Row]],
+) -> None:
+    [finding] = [
+        row
+        for row in rows["finding"]
+        if row["consumer_group"] == "ring-beside-two-strategies"
+        and row["kind"] == "strategy_unknown_to_broker"
+    ]
+
+    assert (finding["examples"], finding["seen_values"]) == (["c1"], ["CONSISTENT_HASH"])
+    assert "does not have CONSISTENT_HASH:" in finding["evidence"]
+
+
 def test_no_advice_blames_the_strategy_or_the_number_of_clients(rows: dict[str, list[Row]]) -> None:
     advice = " ".join(row["advice"] for row in rows["finding"] if "ring" not in (row["consumer_group"] or ""))
 

@@ -202,6 +202,15 @@ def _poppers_without_strategy(case: Planted) -> None:
         case.pops(client, "a", "b", strategy=None)
 
 
+def _ring_beside_two_strategies(case: Planted) -> None:
+    """Add a member with a strategy that the broker does not have, and one whose processes report that and another one."""
+    case.members("c1", "c2")
+    case.pulls("c1", "a/0", strategy="CONSISTENT_HASH", asks_broker=True)
+    case.pulls("c2", strategy="CONSISTENT_HASH", asks_broker=True)
+    held = [(case.name, "b", 0)]
+    case.export.client(case.name, "c2", [case.name], "AVG", held, asks_broker=True, process="p1")
+
+
 def _orderly(case: Planted) -> None:
     case.members("c1", "c2")
     case.pulls("c1", "a/0", "a/1", asks_broker=True, is_orderly=True)
@@ -400,6 +409,11 @@ CASES: dict[str, Case] = {
     ),
     "ring-beside-another-list": Case(
         _ring_beside_another_list,
+        ("unknown", "strategy_unknown_to_broker"),
+        findings=frozenset({"strategy_unknown_to_broker"}),
+    ),
+    "ring-beside-two-strategies": Case(
+        _ring_beside_two_strategies,
         ("unknown", "strategy_unknown_to_broker"),
         findings=frozenset({"strategy_unknown_to_broker"}),
     ),
