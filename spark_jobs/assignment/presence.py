@@ -38,7 +38,7 @@ def is_users_group() -> Column:
 
 
 def absence(silver: Mapping[str, DataFrame], baseline: BaselineRows) -> DataFrame:
-    """Return the evidence on each group's absence, one row per group that a broker was asked about or has progress of.
+    """Return the evidence on each group's absence, one row per group that a broker or proxy was asked about, or that has progress.
 
     Columns: `DAY`; consumer_group; is_online_at_a_broker; has_unasked_broker: see `_unasked_brokers`; may_have_hidden_members:
     whether a proxy did not report its members of the group; absence_doubt: why the group may be online although every broker
@@ -52,6 +52,7 @@ def absence(silver: Mapping[str, DataFrame], baseline: BaselineRows) -> DataFram
     groups = (
         silver["group_presence"]
         .select(*_GROUP_KEY)
+        .union(silver["proxy_presence"].select(*_GROUP_KEY))
         .union(silver["consume_progress"].select(*_GROUP_KEY))
         .distinct()
     )

@@ -121,6 +121,9 @@ def write_with_proxies(exports: Path) -> list[tuple[str, date]]:
         export.members(broker, "half-known", ["c1"], ["orders"])
     export.client("half-known", "c1", ["orders"], owns=[("orders", "a", 0)])
     export.no_members_at_proxy(PROXIES[0], "half-known")
+    # No broker and only one proxy was asked about this group.
+    export.proxy_members(PROXIES[0], "at-one-proxy", ["c2"], ["orders"])
+    export.client("at-one-proxy", "c2", ["orders"], owns=[("orders", "a", 0), ("orders", "b", 0)])
     export.no_members_at_proxy(PROXIES[0], "not-all-asked")
     export.failure("proxy_consumer_connection", "connect failed", proxy=PROXIES[1], group="not-all-asked")
     export.seal(exports)
@@ -190,15 +193,19 @@ class TestWithProxies:
             "popped": ("offline", None),
             "not-all-asked": ("unknown", "may_be_behind_a_proxy"),
             "half-known": ("online", None),
+            "at-one-proxy": ("online", None),
         }
 
-    def test_possible_members_behind_a_proxy_make_queues_unknown(self, stage: StagingArea) -> None:
-        rows = [row for row in staged_rows(stage, "ownership_drift") if row["consumer_group"] == "half-known"]
+    @pytest.mark.parametrize(("group", "member"), [("half-known", "c1"), ("at-one-proxy", "c2")])
+    def test_possible_members_behind_a_proxy_make_queues_unknown(
+        self, group: str, member: str, stage: StagingArea
+    ) -> None:
+        rows = [row for row in staged_rows(stage, "ownership_drift") if row["consumer_group"] == group]
 
         assert {(row["state"], row["unknown_reason"]) for row in rows} == {
             ("unknown", "may_be_behind_a_proxy")
         }
-        assert {tuple(row["expected_client_ids"]) for row in rows} == {("c1",)}
+        assert {tuple(row["expected_client_ids"]) for row in rows} == {(member,)}
 
     def test_its_members_are_those_of_the_proxies(self, stage: StagingArea) -> None:
         counts = {
