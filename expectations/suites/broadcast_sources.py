@@ -28,10 +28,12 @@ from expectations.suites.model import (
     text_or_null,
     violations_in,
 )
+from expectations.suites.presence import PROXY_TABLES
 from expectations.suites.thresholds import (
     ASSUMED_CLIENT_LANGUAGE,
     ASSUMED_CLIENT_VERSION,
     CONSUME_FROM_LAST_SETTINGS,
+    GRPC_CLIENT_ID_PATTERN,
     KNOWN_RELEASE_PATTERN,
     MOST_KEPT_OFFSET_FILE_BYTES,
     MOST_OFFSET_FILE_BYTES,
@@ -182,6 +184,7 @@ SUITE: Final = Suite(
 
 _FILES: Final = "host, client_id, consumer_group"
 _QUEUE: Final = "topic, broker_name, queue_id"
+_IS_NO_GRPC: Final = f"NOT rlike(client_id, {quoted(GRPC_CLIENT_ID_PATTERN)})"
 _OF_BROADCAST: Final = "LEFT SEMI JOIN gold_broadcast_offset_file USING (consumer_group)"
 
 # Every reader takes this form alike: each name once, without escapes or control characters, and whole numbers.
@@ -273,6 +276,8 @@ snapshot_of_index AS (
     FROM (
       SELECT consumer_group, client_language, client_version FROM silver_consumer_connection
       UNION ALL
+      SELECT consumer_group, client_language, client_version FROM silver_proxy_connection WHERE {_IS_NO_GRPC}
+      UNION ALL
       SELECT consumer_group, NULL, client_version FROM silver_consumer_client
     ) {_OF_BROADCAST}
     GROUP BY consumer_group
@@ -351,6 +356,7 @@ def _holding(side: str, suffix: str = "") -> str:
 
 
 COMMON_TABLES: Final = f"""
+{PROXY_TABLES},
 indexed_files AS (
   SELECT
     {_FILES}, CAST(count(*) AS INT) AS expected_snapshot_count, max(struct(moment, captured_at, main, bak, is_go)) AS newest
@@ -376,6 +382,10 @@ connected_client AS (
     FROM silver_consumer_connection {_OF_BROADCAST}
     GROUP BY consumer_group, client_id, broker_name
     UNION ALL
+    SELECT consumer_group, client_id, count(*), NULL, NULL FROM silver_proxy_connection {_OF_BROADCAST}
+    WHERE {_IS_NO_GRPC}
+    GROUP BY consumer_group, client_id, proxy
+    UNION ALL
     SELECT consumer_group, client_id, NULL, count(*), NULL FROM silver_client_process {_OF_BROADCAST}
     WHERE state = 'online'
     GROUP BY consumer_group, client_id
@@ -392,6 +402,8 @@ release_report AS (
     SELECT *, transform(split(split(client_version, '-')[0], '[.]'), part -> try_cast(part AS INT)) AS number
     FROM (
       SELECT consumer_group, client_id, client_language, client_version, 0 AS is_own FROM silver_consumer_connection
+      UNION ALL
+      SELECT consumer_group, client_id, client_language, client_version, 0 FROM silver_proxy_connection WHERE {_IS_NO_GRPC}
       UNION ALL
       SELECT consumer_group, client_id, NULL, client_version, 1 FROM silver_consumer_client
     ) {_OF_BROADCAST}
@@ -411,20 +423,26 @@ release_of_group AS (
 ),
 broadcast_group AS (
   SELECT
-    consumer_group, max(model) AS expected_model, max(setting) AS reported_setting, max(consume_type) AS consume_type,
-    coalesce(bool_or(is_known_by_topic), bool_and(is_known_by_broker)) AS is_known
+    consumer_group, min(model) AS expected_model, max(setting) AS reported_setting, max(consume_type) AS consume_type,
+    coalesce(bool_or(is_known_by_topic), bool_and(is_known_by_source))
+      AND NOT coalesce(any_value(is_unfound) OR any_value(coalesce(answering_proxy_count, 0) < proxy_count), FALSE) AS is_known
   FROM (
     SELECT
       consumer_group, min(IF(state = 'online', message_model, NULL)) AS model, max(IF(state = 'online', consume_from_where, NULL)) AS setting,
-      max(IF(state = 'online', consume_type, NULL)) AS consume_type, bool_and(state <> 'unknown') AS is_known_by_broker,
+      max(IF(state = 'online', consume_type, NULL)) AS consume_type, bool_and(state <> 'unknown') AS is_known_by_source,
       CAST(NULL AS BOOLEAN) AS is_known_by_topic
     FROM silver_group_presence {_OF_BROADCAST}
+    GROUP BY consumer_group
+    UNION ALL
+    SELECT consumer_group, min(IF(state = 'online', message_model, NULL)), NULL, NULL, bool_and(state <> 'unknown'), NULL
+    FROM silver_proxy_presence {_OF_BROADCAST}
     GROUP BY consumer_group
     UNION ALL
     SELECT consumer_group, NULL, NULL, NULL, NULL, bool_or(group_state <> 'unknown')
     FROM gold_assignment_fairness {_OF_BROADCAST}
     GROUP BY consumer_group
   )
+  CROSS JOIN proxies LEFT JOIN answer_of_proxy USING (consumer_group)
   GROUP BY consumer_group
 ),
 read_files AS (

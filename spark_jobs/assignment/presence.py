@@ -63,20 +63,16 @@ def absence(silver: Mapping[str, DataFrame], baseline: BaselineRows) -> DataFram
     )
     progress = _progress(silver["consume_progress"], baseline)
     joined = (
-        groups.join(presence, list(_GROUP_KEY), "left")
+        with_answers_of_proxies(silver, groups.join(presence, list(_GROUP_KEY), "left"))
         .join(_unasked_brokers(silver, groups), list(_GROUP_KEY), "left")
-        .join(_answered_proxies(silver), list(_GROUP_KEY), "left")
-        .join(F.broadcast(_all_proxies(silver)), list(DAY), "left")
         .join(_pop_retried(silver), list(_GROUP_KEY), "left")
         .join(progress, list(_GROUP_KEY), "left")
     )
     no = F.lit(col=False)
-    answered_count = F.coalesce("answered_proxy_count", F.lit(0))
-    proxy_count = F.coalesce(F.greatest("known_proxy_count", "connected_proxy_count"), F.lit(0))
-    is_hidden = (answered_count < proxy_count) | F.coalesce("is_a_proxy_unfound", no)
+    has_no_answer = F.col("answered_proxy_count") == 0
     doubt = (
-        F.when(is_hidden, "may_be_behind_a_proxy")
-        .when(F.coalesce("is_pop_retried", no) & (answered_count == 0), "pop_retry_topic_exists")
+        F.when(F.col("may_have_hidden_members"), "may_be_behind_a_proxy")
+        .when(F.coalesce("is_pop_retried", no) & has_no_answer, "pop_retry_topic_exists")
         .when(F.coalesce("is_in_flight", no), "messages_in_flight")
         .when(F.coalesce("is_moved", no), "offsets_moved")
     )
@@ -84,9 +80,29 @@ def absence(silver: Mapping[str, DataFrame], baseline: BaselineRows) -> DataFram
         *_GROUP_KEY,
         F.coalesce("is_online_at_a_broker", no).alias("is_online_at_a_broker"),
         F.coalesce("has_unasked_broker", no).alias("has_unasked_broker"),
-        is_hidden.alias("may_have_hidden_members"),
+        "may_have_hidden_members",
         doubt.alias("absence_doubt"),
         F.coalesce("is_unmoved", no).alias("is_unmoved_since_baseline"),
+    )
+
+
+def with_answers_of_proxies(silver: Mapping[str, DataFrame], groups: DataFrame) -> DataFrame:
+    """Add what is known of each group's members at proxies.
+
+    Adds answered_proxy_count, and may_have_hidden_members: whether a proxy did not report its members of the group.
+
+    Args:
+        silver: The silver tables by name.
+        groups: `DAY`; consumer_group; any other columns.
+    """
+    answered_count = F.coalesce("answered_proxy_count", F.lit(0))
+    proxy_count = F.coalesce(F.greatest("known_proxy_count", "connected_proxy_count"), F.lit(0))
+    is_hidden = (answered_count < proxy_count) | F.coalesce("is_a_proxy_unfound", F.lit(col=False))
+    return (
+        groups.join(_answered_proxies(silver), list(_GROUP_KEY), "left")
+        .join(F.broadcast(_all_proxies(silver)), list(DAY), "left")
+        .withColumns({"answered_proxy_count": answered_count, "may_have_hidden_members": is_hidden})
+        .drop("known_proxy_count", "connected_proxy_count", "is_a_proxy_unfound")
     )
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from spark_jobs.assignment.presence import is_users_group
+from spark_jobs.assignment.presence import is_users_group, with_answers_of_proxies
 from spark_jobs.day_key import DAY
-from spark_jobs.silver.offset_file_snapshots import FILES
+from spark_jobs.silver.offset_file_snapshots import FILES, connections_of_writers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,11 +133,13 @@ def _landed(offset_file: DataFrame) -> DataFrame:
 
 
 def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the connected clients: `_CLIENT`; is_connected: always true; connected_process_count: null if unknown.
+    """Return the clients that are connected to a broker or proxy.
 
     Several connections to every broker are several processes or dead connections; only answers of the processes decide.
+
+    Columns: `_CLIENT`; is_connected: always true; connected_process_count: null if unknown.
     """
-    connections = silver["consumer_connection"].groupBy(*_CLIENT, "broker_name").count()
+    connections = connections_of_writers(silver).groupBy(*_CLIENT, "connected_to").count()
     answered = (
         silver["client_process"]
         .where("state = 'online'")
@@ -149,7 +151,7 @@ def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
     return (
         connections.groupBy(*_CLIENT)
-        # A second connection to only some of the brokers is a dead one.
+        # A second connection to only some of the brokers or proxies is a dead one.
         .agg(F.min("count").alias("connections"))
         .join(answered, list(_CLIENT), "full_outer")
         .join(own_answers, list(_CLIENT), "full_outer")
@@ -171,6 +173,8 @@ def _groups(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFr
     is_online = F.col("state") == "online"
     models = (
         silver["group_presence"]
+        .select(*_GROUP, "state", "message_model")
+        .unionByName(silver["proxy_presence"].select(*_GROUP, "state", "message_model"))
         .groupBy(*_GROUP)
         .agg(
             # A broadcasting member has files, even if other members do not broadcast.
@@ -178,10 +182,12 @@ def _groups(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFr
             F.bool_and(F.col("state") != "unknown").alias("is_known_by_all"),
         )
     )
-    return models.join(states, list(_GROUP), "full_outer").select(
+    return with_answers_of_proxies(silver, models.join(states, list(_GROUP), "full_outer")).select(
         *_GROUP,
         "message_model",
-        F.coalesce("is_known_by_route", "is_known_by_all").alias("is_known"),
+        (F.coalesce("is_known_by_route", "is_known_by_all") & ~F.col("may_have_hidden_members")).alias(
+            "is_known"
+        ),
     )
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from rebalance_ledger.exports.contract import KIND_BY_NAME, OFFSET_FILE_KIND
+from rebalance_ledger.rocketmq.client_ids import GRPC_CLIENT_ID_PATTERN
 from rebalance_ledger.rocketmq.offset_files.outcome import OUTCOME_NAMES, Offsets, Outcome
 from rebalance_ledger.rocketmq.offset_files.start_up import Verdict, start_up
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
@@ -258,12 +259,35 @@ def _snapshots(files: DataFrame) -> DataFrame:
     )
 
 
+def connections_of_writers(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the connections of clients that may write offset files; gRPC clients, which only proxies name, write none.
+
+    Columns: `DAY`; consumer_group, client_id; connected_to: name of the broker, or address of the proxy; client_language,
+    client_version: null if not reported.
+    """
+
+    def connections(table: str, connected_to: str) -> DataFrame:
+        return silver[table].select(
+            *DAY,
+            "consumer_group",
+            "client_id",
+            F.col(connected_to).alias("connected_to"),
+            "client_language",
+            "client_version",
+        )
+
+    at_proxies = connections("proxy_connection", "proxy").where(
+        ~F.col("client_id").rlike(GRPC_CLIENT_ID_PATTERN)
+    )
+    return connections("consumer_connection", "broker_name").unionByName(at_proxies)
+
+
 def _with_clients(snapshots: DataFrame, silver: Mapping[str, DataFrame]) -> DataFrame:
     """Add language and release of the client whose rules are used: its own, otherwise the newest of its group, otherwise the default."""
     group_key = [*DAY, "consumer_group"]
     client_key = [*group_key, "client_id"]
     reports = (
-        silver["consumer_connection"]
+        connections_of_writers(silver)
         .select(*client_key, "client_language", "client_version", F.lit(0).alias("is_own"))
         .unionByName(
             silver["consumer_client"].select(*client_key, "client_version", F.lit(1).alias("is_own")),

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 CLUSTER = "broadcast-test"
 HOST = "10.0.0.1"
 CLIENT = f"{HOST}@DEFAULT"
+OTHER_CLIENT = f"{HOST}@4711"
+"""A client id that ends with its process."""
+PROXIED_CLUSTER = "broadcast-proxy-test"
+PROXY = "10.0.0.8:8080"
 CUT = b'{"offsetTable":{{"bro'
 ZEROS = bytes(600)
 JAVA_LONG_MAX = 2**63 - 1
@@ -40,8 +44,8 @@ def table(topic: str, offset: int, *queue_ids: int) -> bytes:
 class Hosts(ExportBuilder):
     """An export with offset files."""
 
-    def __init__(self, ds: date) -> None:
-        super().__init__(CLUSTER, ds)
+    def __init__(self, ds: date, cluster: str = CLUSTER) -> None:
+        super().__init__(cluster, ds)
         self.files: dict[str, bytes] = {}
 
     def file(
@@ -190,6 +194,25 @@ def day() -> Hosts:
     hosts.file("asleep", table("asleep", 90))
     hosts.members("broker-a", "elsewhere", ["10.0.0.77@DEFAULT"], ["well"], "BROADCASTING")
     return hosts
+
+
+def day_with_proxy() -> Hosts:
+    """Return a day on which one client of each group is connected to the broker, and the proxy knows whether another one is connected."""
+    hosts = Hosts(DS, PROXIED_CLUSTER)
+    for group in ("at_proxy", "gone", "proxy_failed", "grpc_at_proxy"):
+        hosts.reader(group, table(group, 90))
+        hosts.file(group, table(group, 90), client=OTHER_CLIENT)
+        hosts.bounds(group)
+    hosts.proxy_members(PROXY, "at_proxy", [OTHER_CLIENT], ["at_proxy"], messageModel="BROADCASTING")
+    hosts.proxy_members(PROXY, "grpc_at_proxy", ["host-a@7@0@1k2j3h"], ["grpc_at_proxy"])
+    hosts.no_members_at_proxy(PROXY, "gone")
+    hosts.failure("proxy_consumer_connection", "connect failed", proxy=PROXY, group="proxy_failed")
+    return hosts
+
+
+def write_export_with_proxy(exports: Path) -> list[tuple[str, date]]:
+    day_with_proxy().seal(exports)
+    return [(PROXIED_CLUSTER, DS)]
 
 
 def write_exports(exports: Path) -> list[tuple[str, date]]:

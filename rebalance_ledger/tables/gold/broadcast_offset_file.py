@@ -97,7 +97,11 @@ BROADCAST_OFFSET_FILE = Table(
             "string",
             "`BROADCASTING` or `CLUSTERING`, as brokers and members of the group report; null if none is online.",
         ),
-        Column("is_online", "boolean", "Whether the client is connected; null if no broker answered."),
+        Column(
+            "is_online",
+            "boolean",
+            "Whether the client is connected to a broker or a proxy; null if one of them that may have it did not answer.",
+        ),
         Column(
             "process_count",
             "int",
