@@ -1,5 +1,6 @@
 -- One row per group x client of a day: observed and expected load of the client over all topics of its group.
--- Members that own nothing have 0 queues; a client that a broker reports as not connected is no member.
+-- Members are the clients that a broker or a proxy lists. Those that own nothing have 0 queues; a client that a broker reports as not
+-- connected is no member.
 -- observed_queue_count: queues in its own process table, null for a client that did not answer; expected_queue_count: queues that
 -- the effective strategies assign to it. queue_share: share of all queues that the members of the group own, counting a queue once
 -- per owner; load_rank: 1 owns most, equal loads have equal ranks. Both are null if undetermined_topic_count is not 0: the number of
@@ -38,6 +39,8 @@ members AS (
     FROM consumer_connection
     ANTI JOIN (SELECT * FROM consumer_client WHERE state = 'offline') AS gone
         USING (cluster, ds, consumer_group, client_id)
+    UNION
+    SELECT cluster, ds, consumer_group, client_id FROM proxy_connection
     UNION
     SELECT cluster, ds, consumer_group, client_id FROM observed
     UNION

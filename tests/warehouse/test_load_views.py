@@ -96,6 +96,7 @@ def publish(
     waiting: list[Row] | None = None,
     clients: list[Row] = ASKED,
     observed: list[Row] | None = None,
+    at_proxies: list[Row] | None = None,
 ) -> Warehouse:
     publisher.publish(
         "shop",
@@ -104,6 +105,7 @@ def publish(
         assignment_fairness=KNOWN,
         ownership_drift=held(assignment) if observed is None else observed,
         consumer_connection=MEMBERS,
+        proxy_connection=at_proxies or [],
         consumer_client=clients,
         consume_progress=waiting or [],
     )
@@ -143,6 +145,29 @@ def test_the_load_of_a_client_that_did_not_answer_is_unknown(publisher: Publishe
     warehouse = publish(publisher, EFFECTIVE, clients=silent)
 
     assert loads(warehouse)[-1] == ("idle", None, None, None, None)
+
+
+def test_members_at_proxies_are_members_with_an_unknown_load(publisher: Publisher) -> None:
+    """The proxy reports its own release for a gRPC client, so that of the client is unknown."""
+    grpc = "host-a@7@0@1k2j3h"
+    of_client = {"consumer_group": "g", "client_language": "GO", "client_version": "5.3.3"}
+    at_proxies = [
+        {**of_client, "client_id": client_id, "proxy": proxy}
+        for client_id in ("remoting", grpc)
+        for proxy in ("p1:8080", "p2:8080")
+    ]
+    warehouse = publish(publisher, EFFECTIVE, at_proxies=at_proxies)
+    values = {"cluster": "shop", "ds": date.fromisoformat(DAY), "groups": ("g",)}
+    members = report_query("group/members").text(values)
+
+    proxied = [row for row in loads(warehouse) if row[0] in {grpc, "remoting"}]
+    assert proxied == [(grpc, None, None, None, None), ("remoting", None, None, None, None)]
+    columns = "client_id, releases, expected_queue_count, observed_queue_count"
+    found = asked(warehouse, f"SELECT {columns} FROM ({members}) ORDER BY client_id")  # noqa: S608  # constants
+    assert [row for row in found if row[0] in {grpc, "remoting"}] == [
+        (grpc, ["GO (gRPC)"], 0, None),
+        ("remoting", ["GO 5.3.3"], 0, None),
+    ]
 
 
 def test_clients_with_equal_load_have_the_same_rank(publisher: Publisher) -> None:

@@ -1,7 +1,7 @@
 -- Members of the group: reported strategy, release, queues and lag
 --
 -- A client id that several processes share is one row, with the releases and strategies of all of them. The last columns are null
--- where the client did not answer.
+-- where the client did not answer. The release of a gRPC client is unknown: brokers and proxies list that of its proxy.
 WITH reported AS (
     SELECT
         consumer_group,
@@ -15,8 +15,18 @@ connected AS (
     SELECT
         consumer_group,
         client_id,
-        list_sort(list_distinct(list(client_language || ' ' || coalesce(client_version, 'unknown release')))) AS releases
-    FROM consumer_connection
+        list_sort(list_distinct(list(
+            client_language || CASE
+                WHEN regexp_matches(client_id, '^.+@\d+@\d+@-?[0-9a-z]+$') AND coalesce(len(strategies), 0) = 0 THEN ' (gRPC)'
+                ELSE ' ' || coalesce(client_version, 'unknown release')
+            END
+        ))) AS releases
+    FROM (
+        SELECT cluster, ds, consumer_group, client_id, client_language, client_version FROM consumer_connection
+        UNION ALL
+        SELECT cluster, ds, consumer_group, client_id, client_language, client_version FROM proxy_connection
+    )
+    LEFT JOIN reported USING (consumer_group, client_id)
     WHERE cluster = $cluster AND ds = $ds AND consumer_group IN ($groups)
     GROUP BY consumer_group, client_id
 )
