@@ -36,6 +36,7 @@ _MOST_ID_DIGITS: Final = 10
 _MOST_TOPICS: Final = 8
 _MOST_MEMBERS: Final = 10
 _MOST_QUEUES: Final = 12
+_MOST_READERS: Final = 3
 _WIDTH_OF_A_PIPE: Final = 100
 
 Row = dict[str, Any]
@@ -136,6 +137,7 @@ class _Screen:
             self._findings(findings)
         self._topics(topics)
         self._queues(queues, has_all=location is not None)
+        self._sharing([row for row in answers["sharing"] if is_wanted(row)])
         self._days(answers.get("days", []), topic)
         self._members(answers["members"])
         self._strategies(answers["strategies"])
@@ -226,7 +228,8 @@ class _Screen:
         self._title("Strategy and fairness")
         table = _table("topic", "strategy", "because", ">queues", ">per client", ">max/mean")
         for row in topics[:_MOST_TOPICS]:
-            spread = f"{_number(row['min_queues_per_client'])} to {_number(row['max_queues_per_client'])}"
+            least, most = row["min_queues_per_client"], row["max_queues_per_client"]
+            spread = None if least is None and most is None else f"{_number(least)} to {_number(most)}"
             table.add_row(
                 *map(
                     _cell,
@@ -262,6 +265,27 @@ class _Screen:
             self._line("  ", Text(state, style="bold"), f"{why}: {place}:{_ranges(queue_ids)}")
             self._block(owners)
         self._more(len(alike), _MOST_QUEUES, "queue_history")
+
+    def _sharing(self, sharing: list[Row]) -> None:
+        if not sharing:
+            return
+        self._title(f"Queues that members pop: {len(sharing)}")
+        table = _table("topic", "broker", "queues", "may be read by", ">ready", ">in flight at most")
+        alike: dict[tuple[str, ...], list[Row]] = {}
+        for row in sharing:
+            readers = row["possible_readers"]
+            shown = (
+                _ids(readers)
+                if readers is None or len(readers) <= _MOST_READERS
+                else _plural(len(readers), "member")
+            )
+            alike.setdefault((row["topic"], row["broker_name"], shown), []).append(row)
+        for (topic, broker, readers), rows in list(alike.items())[:_MOST_QUEUES]:
+            queues = _ranges(sorted(row["queue_id"] for row in rows))
+            counts = (_sum(rows, "ready_count"), _sum(rows, "in_flight_count_at_most"))
+            table.add_row(*map(_cell, (topic, broker, queues, readers, *map(_number, counts))))
+        self._table(table)
+        self._more(len(alike), _MOST_QUEUES, "shared_queues")
 
     def _days(self, days: list[Row], topic: str | None) -> None:
         wanted = [row for row in days if topic in {None, row["topic"]}]
@@ -335,6 +359,12 @@ def _cell(value: object) -> Text:
 
 def _number(value: object) -> str:
     return "unknown" if value is None else str(value)
+
+
+def _sum(rows: Sequence[Row], column: str) -> int | None:
+    """Return the sum of a column, None if a value is unknown."""
+    values = [row[column] for row in rows]
+    return None if None in values else sum(values)
 
 
 def _ids(client_ids: Sequence[str] | None) -> str:

@@ -81,7 +81,7 @@ def moves_chart(rows: Sequence[Row]) -> Markup:
 def ownership_map(queues: Sequence[Row], members: Sequence[Row]) -> Markup:
     """Return the map of queues and clients: expected owners, observed owners, and differences.
 
-    Empty if the group is too large for a map, or has no clients.
+    Empty if the group is too large for a map, or no queue has or should have an owner.
 
     Args:
         queues: Rows of `group/queues`.
@@ -89,7 +89,7 @@ def ownership_map(queues: Sequence[Row], members: Sequence[Row]) -> Markup:
     """
     owners = {name for row in queues for name in (*row["observed_owners"], *(row["expected_owners"] or ()))}
     clients = sorted(owners | {row["client_id"] for row in members})
-    if not queues or not clients or len(clients) > MOST_MAP_CLIENTS or len(queues) > MOST_MAP_QUEUES:
+    if not owners or len(clients) > MOST_MAP_CLIENTS or len(queues) > MOST_MAP_QUEUES:
         return Markup("")
     marks = [
         Markup('<text x="{}" y="16" text-anchor="middle">{}</text>').format(

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from rebalance_ledger.cli import app as command_line
 from rebalance_ledger.cli.app import app
-from tests.support.published_sample import Publisher
+from tests.support.published_sample import Publisher, publish_sharing_day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,6 +104,20 @@ def test_an_earlier_day_is_shown_without_the_days_after_it(shop_warehouse: str) 
 
     assert "2026-11-17" in screen
     assert "2026-11-18" not in screen
+
+
+def test_queues_that_members_pop_have_possible_readers_and_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rebalance_ledger.cli.explain._WIDTH_OF_A_PIPE", 100)
+    screen = in_one_line(explain(publish_sharing_day(tmp_path / "warehouse"), "mail-sender"))
+
+    assert "3 queues: 3 shared" in screen
+    assert "Queues that members pop: 3" in screen
+    assert "mails hz@broker-a 0-1 10.1.0.201@mail, 10.1.0.202@mail 40 6" in screen
+    assert "mails hz@broker-a 2 unknown unknown unknown" in screen
+    assert "Members: 2" in screen
+    assert "unknown to unknown" not in screen
 
 
 def test_every_row_of_a_large_group_is_counted_and_found(tmp_path: Path) -> None:

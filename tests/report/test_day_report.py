@@ -13,7 +13,7 @@ from rebalance_ledger.report import day_report
 from rebalance_ledger.report.day_report import MOST_PAGE_BYTES, write_report
 from rebalance_ledger.tables.vocabulary import FindingKind
 from rebalance_ledger.warehouse.errors import QueryError
-from tests.support.published_sample import Publisher, publish_shop_days
+from tests.support.published_sample import Publisher, publish_sharing_day, publish_shop_days
 from tests.support.report_page import ReportPage, compare_tables_with_statements
 
 if TYPE_CHECKING:
@@ -211,6 +211,16 @@ def test_an_earlier_day_has_its_own_numbers(shop_warehouse: str, tmp_path: Path)
 
     assert "<h1>shop-prod, 2026-11-17</h1>" in html
     assert "10.1.0.11@order-3" in html  # It left before the next day.
+
+
+def test_queues_that_members_pop_are_a_table_and_no_map_of_owners(tmp_path: Path) -> None:
+    warehouse = publish_sharing_day(tmp_path / "warehouse")
+    text = report(warehouse, tmp_path, cluster="mail-prod", group="mail-sender")
+    [rows] = [rows for name, rows in ReportPage.of(text).tables if name == "group/sharing"]
+
+    assert [row[2] for row in rows] == ["queue id", "0", "1", "2"]
+    assert "Map of queues" not in text
+    assert "10.1.0.202@mail" in text
 
 
 def test_a_single_group_is_shown_expanded(shop_warehouse: str, tmp_path: Path) -> None:

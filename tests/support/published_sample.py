@@ -76,6 +76,56 @@ class Publisher:
         return int(DeltaTable(path).version())
 
 
+def publish_sharing_day(root: Path) -> str:
+    """Publish a day of `mail-prod`: `mail-sender` pops three queues, of the last of which the readers and the messages are unknown."""
+    readers = ["10.1.0.201@mail", "10.1.0.202@mail"]
+    rows: Rows = [
+        {"consumer_group": "mail-sender", "topic": "mails", "broker_name": "hz@broker-a", "queue_id": queue}
+        for queue in range(3)
+    ]
+    known = {"expected_reader_ids": readers, "ready_count": 20, "in_flight_count_at_most": 3}
+    publisher = Publisher(root)
+    publisher.publish(
+        "mail-prod",
+        "2026-11-18",
+        ownership_drift=[
+            {
+                **row,
+                "state": "shared",
+                "group_state": "online",
+                "strategy": "POP",
+                "observed_client_ids": [],
+                "observed_process_count": 0,
+            }
+            for row in rows
+        ],
+        queue_sharing=[
+            {**row, "request_mode": "POP", "puller_ids": [], **(known if row["queue_id"] < 2 else {})}
+            for row in rows
+        ],
+        assignment_fairness=[
+            {
+                "consumer_group": "mail-sender",
+                "topic": "mails",
+                "strategy": "POP",
+                "is_effective": True,
+                "group_state": "online",
+            }
+        ],
+        proxy_connection=[
+            {
+                "consumer_group": "mail-sender",
+                "client_id": reader,
+                "proxy": "10.0.0.8:8080",
+                "client_language": "JAVA",
+                "client_version": "5.3.3",
+            }
+            for reader in readers
+        ],
+    )
+    return publisher.root
+
+
 def publish_shop_days(root: Path) -> str:
     """Publish two days of `shop-prod` and one of `pay-prod`, with results for every query of sql/questions."""
     publisher = Publisher(root)
@@ -187,6 +237,24 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
             | {"state": "unknown", "unknown_reason": "members_unknown", "unasked_client_count": 1},
             _drift({**members, "consumer_group": "sleeping", "queue_id": 0}, [], [])
             | {"state": "unowned", "likely_cause": "group_offline"},
+        ],
+        "queue_sharing": [
+            {
+                "consumer_group": "mail-sender",
+                "topic": "mails",
+                "broker_name": "hz@broker-a",
+                "queue_id": queue,
+                "request_mode": "POP",
+                "request_mode_source": "entry",
+                "expected_reader_ids": ["10.1.0.201@mail", "10.1.0.202@mail"],
+                "observed_reader_ids": ["10.1.0.201@mail"],
+                "sharing_degree": 2,
+                "puller_ids": [],
+                "ready_count": 10 * queue,
+                "in_flight_count_at_most": 3,
+                "retry_backlog_count": 2,
+            }
+            for queue in range(2)
         ],
         "broadcast_offset_file": [
             {**_broadcaster(host), "state": state, "start_outcome": outcome, "age_ms": 90_000}
