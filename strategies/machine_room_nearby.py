@@ -210,8 +210,10 @@ class MachineRoomNearby(Strategy):
         queue_rows = np.flatnonzero(np.repeat(asked, queue_counts))
         queue_places = (owner_of_each(queue_counts) * room_count + queue_rooms)[queue_rows]
         queue_rows, places, queues_here = _group(queue_rows, queue_places)
-        client_places = owner_of_each(client_counts) * room_count + client_rooms
-        in_rooms, served, clients_here = _group(np.arange(len(client_places)), client_places)
+        # A client without a room has no number, and its subscription is refused.
+        slots = np.flatnonzero(np.repeat(asked, client_counts))
+        client_places = (owner_of_each(client_counts) * room_count + client_rooms)[slots]
+        in_rooms, served, clients_here = _group(slots, client_places)
         served_start = offsets(clients_here)
 
         at = np.searchsorted(served, places)
@@ -220,7 +222,8 @@ class MachineRoomNearby(Strategy):
         # The clients of a room stand in `in_rooms`; behind it, all clients of a subscription as they are.
         start = np.where(is_served, served_start[at], len(in_rooms) + batch.client_offsets[subscription])
         count = np.where(is_served, np.append(clients_here, 0)[at], client_counts[subscription])
-        client_rows = np.concatenate([in_rooms, np.arange(len(in_rooms))])[expand(start, count)]
+        every_slot = np.arange(len(batch.client_id_codes))
+        client_rows = np.concatenate([in_rooms, every_slot])[expand(start, count)]
         return _ByRoom(
             batch=SubscriptionBatch(
                 queue_offsets=offsets(queues_here),

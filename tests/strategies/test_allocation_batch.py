@@ -78,6 +78,22 @@ def test_a_subscription_that_a_client_would_refuse_has_no_owners_and_says_why() 
     assert owners.refused == {1: f"Machine room is null for mq {bad}"}
 
 
+@pytest.mark.parametrize("queue_count", [0, 2])
+def test_a_client_without_a_room_affects_no_other_subscription(queue_count: int) -> None:
+    queues = [MessageQueue("T", "b", number) for number in range(2)]
+    strategy = get_strategy(
+        "MACHINE_ROOM_NEARBY",
+        inner=get_strategy("AVG_BY_CIRCLE"),
+        broker_room=lambda _: "room",
+        consumer_room={"a": "room"}.get,
+    )
+    batch = SubscriptionBatch.of(
+        [(queues, ["a"]), (queues[:queue_count], ["a", "homeless"]), (queues, ["a"])]
+    )
+
+    assert owner_pairs(strategy.allocate_batch(batch)) == [(0, 0, 0), (0, 1, 0), (2, 0, 0), (2, 1, 0)]
+
+
 def test_a_subscription_is_of_one_topic() -> None:
     with pytest.raises(ValueError, match="one topic"):
         SubscriptionBatch.of([([MessageQueue("T", "b", 0), MessageQueue("U", "b", 0)], ["a"])])

@@ -116,6 +116,12 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
         broker_room=RoomOfName(lambda name: f"room{1 + len(name) % 2}" if name else None),
         consumer_room=RoomOfName(room_of_client),
     ),
+    "nearby with clients without a room": lambda: get_strategy(
+        "MACHINE_ROOM_NEARBY",
+        inner=get_strategy("AVG_BY_CIRCLE"),
+        broker_room=RoomOfName(lambda _: "room"),
+        consumer_room=lambda client_id: "room" if len(client_id) % 3 else None,
+    ),
     "nearby in Go": lambda: nearby(partial(get_strategy, "AVG"), "GO"),
     "sticky": partial(get_strategy, "STICKY", previous=PREVIOUS),
     "bounded load": partial(get_strategy, "BOUNDED_LOAD_HASH", virtual_node_count=3),
