@@ -151,7 +151,9 @@ def _map_cell(row: Row, client: str, left: float, top: float) -> Markup:
     is_owner, is_expected = client in row["observed_owners"], client in (row["expected_owners"] or ())
     if not is_owner and not is_expected:
         return Markup("")
-    if row["expected_owners"] is None:
+    if row["state"] == "shared":
+        kind, fact = "unknown", "pops it; members share the queue"
+    elif row["expected_owners"] is None:
         kind, fact = "unknown", "owns it; who should is unknown"
     elif is_owner and is_expected:
         kind, fact = "both", "owns it and should"

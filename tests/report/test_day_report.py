@@ -223,6 +223,22 @@ def test_queues_that_members_pop_are_a_table_and_no_map_of_owners(tmp_path: Path
     assert "10.1.0.202@mail" in text
 
 
+def test_a_member_that_pops_a_queue_is_not_called_its_owner(tmp_path: Path) -> None:
+    queue = {"consumer_group": "g", "topic": "t", "broker_name": "b", "queue_id": 0, "group_state": "online"}
+    popped = {
+        "state": "shared",
+        "strategy": "POP",
+        "observed_client_ids": ["c1"],
+        "observed_process_count": 1,
+    }
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish("c", "2026-11-18", ownership_drift=[queue | popped], queue_sharing=[queue])
+    text = report(publisher.root, tmp_path, cluster="c", group="g")
+
+    assert "c1 pops it; members share the queue" in text
+    assert "c1 owns it" not in text
+
+
 def test_a_single_group_is_shown_expanded(shop_warehouse: str, tmp_path: Path) -> None:
     page = ReportPage.of(report(shop_warehouse, tmp_path, group="member-sync"))
 
