@@ -374,6 +374,8 @@ def _ids(client_ids: Sequence[str] | None) -> str:
 
 
 def _owners(row: Row) -> str:
+    if row["state"] == "shared":
+        return f"popped by {_ids(row['observed_owners'] or None)}; members share it"
     # Without an owner in the export: only a queue that is not `unknown` has none.
     is_unknown = row["ownership"] == "unknown" and not row["observed_owners"]
     return f"owned by {'unknown' if is_unknown else _ids(row['observed_owners'])}; should be owned by {_ids(row['expected_owners'])}"

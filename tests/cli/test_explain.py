@@ -110,7 +110,9 @@ def test_queues_that_members_pop_have_possible_readers_and_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rebalance_ledger.cli.explain._WIDTH_OF_A_PIPE", 100)
-    screen = in_one_line(explain(publish_sharing_day(tmp_path / "warehouse"), "mail-sender"))
+    warehouse = publish_sharing_day(tmp_path / "warehouse")
+    screen = in_one_line(explain(warehouse, "mail-sender"))
+    of_queue = in_one_line(explain(warehouse, "mail-sender", "--queue", "hz@broker-a:1"))
 
     assert "3 queues: 3 shared" in screen
     assert "Queues that members pop: 3" in screen
@@ -118,6 +120,8 @@ def test_queues_that_members_pop_have_possible_readers_and_messages(
     assert "mails hz@broker-a 2 unknown unknown unknown" in screen
     assert "Members: 2" in screen
     assert "unknown to unknown" not in screen
+    assert "shared: mails hz@broker-a:1 popped by unknown; members share it" in of_queue
+    assert "Queues that members pop: 1" in of_queue
 
 
 def test_every_row_of_a_large_group_is_counted_and_found(tmp_path: Path) -> None:
