@@ -397,7 +397,7 @@ explained_assignment AS (
     even_classes AS classes, flatten(transform(even_classes, class -> class.ids)) AS known_ids,
     size(lists) = 1 AND reported_count = member_count AND NOT has_processes AS is_all_reported,
     -- Clients in Go and C++ sort by byte, which is Java's order for ASCII.
-    coalesce(is_odd AND has_other_language AND is_effective, FALSE) AS has_other_order,
+    coalesce(is_odd AND has_other_language AND (is_effective OR strategy_source <> 'hypothetical'), FALSE) AS has_other_order,
     topic = concat('{_RETRY}', consumer_group) AS is_plain_retry,
     array_except(coalesce(known, array()), coalesce(subscribers, array())) AS unsubscribed,
     max(IF(is_effective, strategy, NULL)) OVER of_topic AS effective_strategy,

@@ -412,6 +412,21 @@ def nearby_rings_of_java_that_throw_beside_go(day: StagedDay, group: str) -> Non
     assert owners == {"c2", None}
 
 
+@fault()
+def configured_names_that_go_sorts_otherwise(day: StagedDay, group: str) -> None:
+    """Add rows by the strategy of the settings, which the Java member does not follow."""
+    clients = {"c\ufb01": JAVA, "c\U0001f600": GO}
+    rooms = {name: {"prefixes": {"": "room"}} for name in ("broker_room", "consumer_room")}
+    add_classes(day, group, "MACHINE_ROOM_NEARBY", clients, {"inner": {"strategy": "AVG"}} | rooms, {})
+    day.of("consumer_client", consumer_group=group, client_id="c\ufb01")[0]["strategy"] = "AVG"
+    for row in rows(day, group, "MACHINE_ROOM_NEARBY"):
+        row["is_effective"] = False
+    for row in rows(day, group):
+        row.update(is_effective=True, strategy_source="observed")
+    for row in rows(day, group, "AVG_BY_CIRCLE"):  # a hypothetical strategy, by Java's rule
+        row["client_id"] = next(client for client in clients if client != row["client_id"])
+
+
 def classes_in_order(name: str) -> Callable[[StagedDay, str], None]:
     def plant(day: StagedDay, group: str) -> None:
         add_classes(day, group, *CLASSES[name])
