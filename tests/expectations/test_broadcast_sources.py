@@ -205,7 +205,7 @@ def test_the_second_reader_reads_what_clients_read() -> None:
     with gate_database(SANDBOX_CONFIG) as database:
         for name, rows in {"offset_file": index, "broadcast_offset_file": clients}.items():
             database.show_records(f"{TABLES[name].layer}_{name}", ddl_of(TABLES[name]), rows)
-        for name in ("consumer_connection", "consumer_client"):
+        for name in ("consumer_connection", "proxy_connection", "consumer_client"):
             database.show_records(f"silver_{name}", ddl_of(TABLES[name]), [])
         database.show_records("encoded_content", OFFSET_FILE_CONTENT.replace("binary", "string"), contents)
         database.show_query(

@@ -26,8 +26,9 @@ NO_NEWS = {
     "queues_with_unknown_owner",
     "outdated_days",
     "quarantined_groups",
+    "shared_queues",
 }
-"""Questions about problems that do not occur in the sample."""
+"""Questions about what does not occur in the sample."""
 
 Owners = dict[tuple[str, ...], set[str]]
 
