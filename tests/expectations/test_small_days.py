@@ -36,3 +36,13 @@ def test_a_small_day_gives_the_same_metrics_as_a_large_one(
     large, small = metrics
     assert small == large
     assert len(large) > 200
+
+
+def test_lines_are_read_in_batches_that_duckdb_does_not_join() -> None:
+    """DuckDB joins batches of less than 64 rows: with lines of 28 kB, the gate of 270 MB then needed more than its memory."""
+    short, long = ["x"] * 5_000_000, ["x" * 200_000] * 300
+
+    assert [len(batch) for batch in gate_metrics._batches(iter(long))] == [128, 128, 44]
+    assert [len(batch) for batch in gate_metrics._batches(iter(short))] == [1024 * 1024] * 4 + [
+        5_000_000 % (1024 * 1024)
+    ]
