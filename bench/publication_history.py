@@ -1,9 +1,10 @@
 """(h) Publication into a warehouse with years of history, beside publication into an empty one.
 
 The history is made without Spark and without publishing 18,250 days: one day with a row in every table is published, and commits
-in the form of delta-rs name a file of each table for every further cluster and day, 50 clusters a commit. The files of
-`publication` and of the tables that are queried are hard links to those of the first day; the others are in the log only,
-because nothing that is measured reads them. The checkpoint is nearly as old as it may get.
+in the form of delta-rs name a file of each table for every further cluster and day, 50 clusters a commit. `publication` and
+the tables that are queried have these files; those of the others are in the log only, because nothing that is measured reads
+them. The checkpoint is nearly as old as it may get. The same is measured again after maintenance has merged the files of these
+tables by month.
 
 Belongs here: that warehouse, and watching the commands. Does not belong here: days of any size (`large_cluster`).
 """
@@ -20,7 +21,6 @@ from datetime import date, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,6 +41,7 @@ from rebalance_ledger.warehouse.content import DayRows
 from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.inventory import inventory_of_stage
 from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.maintenance import merge_days
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.staging import Build, finish, write_verdict
 
@@ -94,20 +95,20 @@ def measure(*, cluster_count: int = CLUSTER_COUNT, day_count: int = DAY_COUNT) -
     with TemporaryDirectory(prefix="publication-history-") as folder:
         old = Warehouse.at(f"{folder}/old")
         make_history(old, cluster_count, day_count)
+        first_ds = _FIRST_DAY + timedelta(days=day_count)
         with_history, without_history = [], []
         for number in range(_REPETITION_COUNT):
             new = Warehouse.at(f"{folder}/new-{number}")
-            stage_day(new, CLUSTER, _FIRST_DAY, [QUEUE_ASSIGNMENT], _ROW_COUNT)
-            without_history.append(publish_alone(new, _FIRST_DAY))
-            ds = _FIRST_DAY + timedelta(days=day_count + number)
-            stage_day(old, CLUSTER, ds, [QUEUE_ASSIGNMENT], _ROW_COUNT)
-            with_history.append(publish_alone(old, ds))
-        answers = {
-            name: tuple(
-                _run(["ledger", "sql", "--warehouse", old.root, text])[0] for _ in range(_REPETITION_COUNT)
-            )
-            for name, text in _QUESTIONS.items()
-        }
+            without_history.append(_publish_rows(new, _FIRST_DAY))
+            with_history.append(_publish_rows(old, first_ds + timedelta(days=number)))
+        answers = _answers(old)
+        for table in _WITH_FILES:
+            merge_days(old, table, first_ds, is_applied=True)
+        after_merge = [
+            _publish_rows(old, first_ds + timedelta(days=number))
+            for number in range(_REPETITION_COUNT, 2 * _REPETITION_COUNT)
+        ]
+        answers |= {f"{name}, merged by month": seconds for name, seconds in _answers(old).items()}
     size = f"{cluster_count * day_count:,} publications"
     what = f"publish {_ROW_COUNT} rows into a warehouse with {size}"
     return [
@@ -135,9 +136,26 @@ def measure(*, cluster_count: int = CLUSTER_COUNT, day_count: int = DAY_COUNT) -
             bar=1.0,
             unit="bytes",
         ),
+        Measurement(
+            name="publication_history_merged_cpu",
+            what=f"{what}, merged by month: CPU time",
+            baseline=f"{_LIMIT_CPU_S:g} s",
+            seconds=tuple(usage.cpu_seconds for usage in after_merge),
+            baseline_seconds=(_LIMIT_CPU_S,),
+            bar=1.0,
+        ),
+        Measurement(
+            name="publication_history_merged_memory",
+            what=f"{what}, merged by month: most memory",
+            baseline="300 MB",
+            seconds=tuple(float(usage.peak_bytes) for usage in after_merge),
+            baseline_seconds=(float(_LIMIT_BYTES),),
+            bar=1.0,
+            unit="bytes",
+        ),
         *(
             Measurement(
-                name=f"sql_history_{name.replace(' ', '_')}",
+                name=f"sql_history_{name.replace(',', '').replace(' ', '_')}",
                 what=f"ledger sql, {name}, with {size}",
                 baseline=f"{_LIMIT_SQL_S:g} s",
                 seconds=seconds,
@@ -147,6 +165,22 @@ def measure(*, cluster_count: int = CLUSTER_COUNT, day_count: int = DAY_COUNT) -
             for name, seconds in answers.items()
         ),
     ]
+
+
+def _publish_rows(warehouse: Warehouse, ds: date) -> Usage:
+    """Publish a day with a few rows in one table."""
+    stage_day(warehouse, CLUSTER, ds, [QUEUE_ASSIGNMENT], _ROW_COUNT)
+    return publish_alone(warehouse, ds)
+
+
+def _answers(warehouse: Warehouse) -> dict[str, tuple[float, ...]]:
+    """Return the seconds of each repetition of each question."""
+    return {
+        name: tuple(
+            _run(["ledger", "sql", "--warehouse", warehouse.root, text])[0] for _ in range(_REPETITION_COUNT)
+        )
+        for name, text in _QUESTIONS.items()
+    }
 
 
 def make_history(warehouse: Warehouse, cluster_count: int, day_count: int) -> None:
@@ -176,22 +210,33 @@ def _commit_history(place: str, cluster_count: int, day_count: int, *, has_files
     if template is None:  # `quarantined_group` is empty on most days.
         return
     [file] = data_files(delta)
+    rows = pq.read_table(Path(place, file.path))
     clusters = [f"cluster-{number:02}" for number in range(cluster_count)]
     of_commit = [clusters] * (day_count - 1) + [[cluster] for cluster in clusters]
     for number, names in enumerate(of_commit):
         ds = _FIRST_DAY + timedelta(days=min(number, day_count - 1))
         lines: list[dict[str, Any]] = [{"commitInfo": {"operation": "WRITE"}}]
+        stats = json.loads(template["stats"])
+        stats["minValues"]["ds"] = stats["maxValues"]["ds"] = ds.isoformat()
         for cluster in names:
-            path = f"cluster={cluster}/ds={ds}/{Path(file.path).name}"
-            values = {"cluster": cluster, "ds": ds.isoformat()}
-            lines.append({"add": template | {"path": quote(path), "partitionValues": values}})
+            path = f"data/{cluster}-{ds}.parquet"
             if has_files:
-                Path(place, path).parent.mkdir(parents=True)
-                os.link(Path(place, file.path), Path(place, path))
+                pq.write_table(_rows_of_day(rows, cluster, ds), Path(place, path))
+            add = {"path": path, "partitionValues": {"cluster": cluster}, "stats": json.dumps(stats)}
+            lines.append({"add": template | add})
         text = "".join(f"{json.dumps(line)}\n" for line in lines)
         (log / f"{delta.version() + 1 + number:020}.json").write_text(text, encoding="utf-8")
         if number == max(0, len(of_commit) - _COMMITS_AFTER_CHECKPOINT):
             DeltaTable(place).create_checkpoint()
+
+
+def _rows_of_day(rows: pa.Table, cluster: str, ds: date) -> pa.Table:
+    """Return the same rows with another cluster and day."""
+    for name, value in (("cluster", cluster), ("ds", ds)):
+        position = rows.schema.get_field_index(name)
+        field = rows.schema.field(position)
+        rows = rows.set_column(position, field, pa.array([value] * len(rows), field.type))
+    return rows
 
 
 def stage_day(warehouse: Warehouse, cluster: str, ds: date, filled: Sequence[Table], row_count: int) -> None:

@@ -585,7 +585,7 @@ def maintain(
         bool, typer.Option("--apply", help="Apply the changes instead of listing them.")
     ] = False,
 ) -> None:
-    """Compact small files, and remove unreferenced files, staged days and Data Docs past their retention."""
+    """Merge small files, and remove unreferenced files, staged days and Data Docs past their retention."""
     from rebalance_ledger.cli.maintain import maintain_warehouse
 
     for line in maintain_warehouse(Warehouse.at(warehouse), settings, is_applied=apply):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.layout import Warehouse
 
 _DONE = {
-    "compact": "files merged",
+    "merge": "files merged",
     "vacuum": "files removed that no publication needs",
     "stage": "files of a stage removed",
     "data_docs": "files of the gate's pages removed",
@@ -49,6 +49,7 @@ def maintain_warehouse(
         unreferenced=_period(settings.vacuum_retention_days),
         stages=_period(settings.staging_retention_days),
         data_docs=_period(settings.data_docs_retention_days),
+        separate_days=_period(settings.merge_after_days),
     )
     now = datetime.now(UTC)
     if not is_applied:

@@ -142,6 +142,10 @@ def _show_sources(database: GateDatabase, stage: StagingArea, sources: Sources) 
     manifest, before = sources.export.manifest, sources.before
     for table in COMPARED_TABLES:
         rows = rows_of_files(before.files(table) if before else (), table)
+        if before:
+            # A file may have other days too; one of an early release has no `ds`, and a single day.
+            ds = pads.field("ds")
+            rows = rows.filter((ds == pa.scalar(before.ds)) | ds.is_null())
         database.show(f"baseline_{table.name}", rows)
     run = {
         "cluster": manifest.cluster,

@@ -404,6 +404,7 @@ class MaintenanceSettings(Strict):
             this far. At least one week, so that no reader still uses a removed file.
         staging_retention_days: stages of days, for inspection.
         data_docs_retention_days: the gate's pages.
+        merge_after_days: files of the days of a month, one for each table and cluster, until they become one file.
         dry_run: whether the DAG only reports what it would remove.
         verified_day_count: how many published days each maintenance compares with the hashes of their publication; other
             days each time.
@@ -412,6 +413,7 @@ class MaintenanceSettings(Strict):
     vacuum_retention_days: int = Field(default=30, ge=7)
     staging_retention_days: int = Field(default=14, ge=1)
     data_docs_retention_days: int = Field(default=90, ge=1)
+    merge_after_days: int = Field(default=30, ge=1)
     dry_run: bool = True
     verified_day_count: int = Field(default=3, ge=0)
 

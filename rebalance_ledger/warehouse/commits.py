@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import time
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import RemoveAction
 
 from rebalance_ledger.storage.engines import file_system_of, storage_options
 from rebalance_ledger.storage.location import is_object_store
@@ -35,8 +37,14 @@ from rebalance_ledger.tables import (
 )
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import STREAMED, Content, DayRows, content_of
-from rebalance_ledger.warehouse.damage import ENGINE_ERRORS, naming_damage
-from rebalance_ledger.warehouse.data_files import PublishedDay, data_files, dataset_of
+from rebalance_ledger.warehouse.damage import ENGINE_ERRORS, find_damage, naming_damage
+from rebalance_ledger.warehouse.data_files import (
+    PublishedDay,
+    data_files,
+    dataset_of,
+    days_of,
+    files_of_days,
+)
 from rebalance_ledger.warehouse.errors import WriteError, one_line
 from rebalance_ledger.warehouse.evolution import (
     NO_HOOKS,
@@ -56,13 +64,14 @@ from rebalance_ledger.warehouse.staged_files import (
 from rebalance_ledger.warehouse.state import State, definitions_hash, read_state, state_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import date
 
     from deltalake import CommitProperties
     from deltalake.transaction import AddAction
 
     from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.data_files import DataFile
     from rebalance_ledger.warehouse.layout import Warehouse
 
     EnsureHeld = Callable[[], None]
@@ -183,6 +192,18 @@ class PublishedTables:
         self._written.add(place)
         return version
 
+    def merge(self, table: Table, groups: Iterable[Sequence[DataFile]]) -> None:
+        """Merge files of a table; see `merge_files`."""
+        place, delta = self.warehouse.published(table), self.open(table)
+        if delta is None:
+            return
+        if table is PUBLICATION:
+            merge_files(delta, place, table, groups, self._state_properties())
+            self.close_publication()  # The open table does not show the commit.
+        else:
+            self.versions[table.qualified_name] = merge_files(delta, place, table, groups)
+        self._written.add(place)
+
     def record(self, day: DayRows, row: dict[str, Any]) -> None:
         """Write the day's row of `publication` and, in the same commit, the state; readers see both from then on."""
         place = self.warehouse.published(PUBLICATION)
@@ -203,7 +224,7 @@ class PublishedTables:
             [],
             mode="append",
             schema=self.publication.schema(),
-            partition_by=PARTITION_COLUMNS,
+            partition_by=self.publication.metadata().partition_columns,
             commit_properties=self._state_properties(),
             post_commithook_properties=NO_HOOKS,
         )
@@ -406,46 +427,132 @@ def replace_day(
             description=description(table),
             storage_options=storage_options(place),
         )
-    if isinstance(rows, StagedFiles):
-        footers = footers_of(rows, place, day)
-        if have_types_of(footers, table):
-            return _commit_files(delta, place, day, give_to_table(rows, footers, place, day), properties)
-        rows = rows_of_files(rows.places, table)
-    actions = write_to_table(_batches(rows, arrow_schema(table)), place, day)
-    return _commit_files(delta, place, day, actions, properties)
+    partition = _partition_of(delta, day)
+    replaced, actions = _without_day(delta, place, table, day)
+    files = _staged_entries(rows, place, table, day, partition) if isinstance(rows, StagedFiles) else None
+    if files is None:
+        whole = rows_of_files(rows.places, table) if isinstance(rows, StagedFiles) else rows
+        files = write_to_table(_batches(whole, arrow_schema(table)), place, partition)
+    what = f"replace the files of {day.cluster} {day.ds} with the staged ones"
+    return _commit_files(delta, place, what, replaced, [*actions, *files], properties)
+
+
+def _staged_entries(
+    rows: StagedFiles, place: str, table: Table, day: DayRows, partition: Mapping[str, str]
+) -> list[AddAction] | None:
+    """Make staged files files of a table; None if they have other types than the table."""
+    footers = footers_of(rows, place, day)
+    return give_to_table(rows, footers, place, partition) if have_types_of(footers, table) else None
+
+
+def _without_day(
+    delta: DeltaTable, place: str, table: Table, day: DayRows
+) -> tuple[list[DataFile], list[AddAction]]:
+    """Write the rows of other days in files with rows of a day to a new file.
+
+    Returns:
+        All files with rows of the day, and the entry of the new file.
+
+    Raises:
+        OSError: A file with rows of several days cannot be read.
+    """
+    published_day = PublishedDay(day.cluster, day.ds)
+    files = files_of_days(data_files(delta, day.cluster), {published_day})
+    several = [file for file in files if not file.day]
+    if not several:
+        return files, []
+    all_rows = dataset_of(place, arrow_schema(table), several)
+    try:
+        with_day = [file for file in several if published_day in days_of(place, [file])]
+        other_days = dataset_of(place, arrow_schema(table), with_day).filter(
+            pads.field("ds") != pa.scalar(day.ds)
+        )
+        actions = write_to_table(_batches(other_days, arrow_schema(table)), place, _partition_of(delta, day))
+    except ENGINE_ERRORS as error:
+        damage = find_damage([all_rows])
+        if damage is None:
+            raise
+        raise OSError(
+            f"{damage[0]}, which also has rows of other days, cannot be read ({one_line(damage[1])}); bring it back from a copy, or "
+            "publish the days of this table into a new warehouse"
+        ) from error
+    return [file for file in files if file.day or file in with_day], actions
+
+
+def _partition_of(delta: DeltaTable, day: DayRows) -> dict[str, str]:
+    """Return the partition values of a day's files."""
+    values = {"cluster": day.cluster, "ds": day.ds.isoformat()}
+    return {name: values[name] for name in delta.metadata().partition_columns}
+
+
+def merge_files(
+    delta: DeltaTable,
+    place: str,
+    table: Table,
+    groups: Iterable[Sequence[DataFile]],
+    properties: CommitProperties | None = None,
+) -> int:
+    """Replace each group of files of one cluster by one file with the same rows; return the new version of the table.
+
+    Args:
+        delta: The table at its newest version.
+        place: Its location.
+        table: Its definition.
+        groups: Files of the table; a group has files of one cluster, and of one day if days are partitions.
+        properties: Further properties of the commit.
+
+    Raises:
+        OSError: A file cannot be read or written, or a merged file does not have the rows of its group.
+    """
+    actions, merged = [], []
+    for group in groups:
+        files = sorted(group, key=lambda file: file.first_ds)
+        rows = dataset_of(place, arrow_schema(table), files)
+        partition = _partition_of(delta, DayRows(files[0].cluster, files[0].first_ds))
+        written = write_to_table(_batches(rows, arrow_schema(table)), place, partition, is_change=False)
+        row_count = sum(json.loads(action.stats)["numRecords"] for action in written)
+        if row_count != rows.count_rows():
+            raise OSError(
+                f"{place} would have {row_count} of {rows.count_rows()} rows in the merged file of {files[0].cluster}"
+            )
+        actions += written
+        merged += files
+    what = f"merge {len(merged)} files"
+    return _commit_files(delta, place, what, merged, actions, properties, is_change=False)
 
 
 def _commit_files(
     delta: DeltaTable,
     place: str,
-    day: DayRows,
-    actions: list[AddAction],
+    what: str,
+    replaced: Sequence[DataFile],
+    actions: Sequence[AddAction],
     properties: CommitProperties | None,
+    *,
+    is_change: bool = True,
 ) -> int:
-    """Replace the day's files in a table at its newest version; return the new version.
+    """Replace files of a table at its newest version; return the new version.
 
     The open table stays at its version, because an update of it costs as much as opening it again. delta-rs does not notice every
     other writer, so the commit is read and compared.
 
     Raises:
-        OSError: The commit at the next version does not replace exactly the day's files with these.
+        OSError: The commit at the next version does not replace exactly these files.
     """
-    replaced = {file.path for file in data_files(delta, PublishedDay(day.cluster, day.ds))}
+    now_ms = time.time_ns() // 1_000_000
+    removals = [RemoveAction(file.path, is_change, now_ms, file.size_bytes) for file in replaced]
     delta.create_write_transaction(
-        actions,
-        mode="overwrite",
+        [*removals, *actions],
+        mode="append",
         schema=delta.schema(),
-        partition_by=PARTITION_COLUMNS,
-        partition_filters=[("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())],
+        partition_by=delta.metadata().partition_columns,
         commit_properties=properties,
         post_commithook_properties=NO_HOOKS,
     )
     version = int(delta.version()) + 1
     added, removed = _committed_paths(place, version)
-    if (added, removed) != ({action.path for action in actions}, replaced):
-        raise OSError(
-            f"version {version} of {place} does not replace the files of {day.cluster} {day.ds} with the staged ones"
-        )
+    if (added, removed) != ({action.path for action in actions}, {file.path for file in replaced}):
+        raise OSError(f"version {version} of {place} does not {what}")
     return version
 
 
@@ -480,8 +587,11 @@ def _batches(rows: pads.Dataset, schema: pa.Schema) -> pa.RecordBatchReader:
 
 def rows_of_version(place: str, delta: DeltaTable, table: Table, day: DayRows | None) -> pads.Dataset:
     """Return the rows of a day, or of all days, in a table's open version; columns that older code did not write are null."""
-    files = data_files(delta, PublishedDay(day.cluster, day.ds) if day else None)
-    return dataset_of(place, arrow_schema(table), files)
+    if day is None:
+        return dataset_of(place, arrow_schema(table), data_files(delta))
+    days = {PublishedDay(day.cluster, day.ds)}
+    files = files_of_days(data_files(delta, day.cluster), days)
+    return dataset_of(place, arrow_schema(table), files, days=days)
 
 
 def _published_content(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
@@ -22,8 +23,6 @@ from rebalance_ledger.warehouse.errors import QueryError, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    import pyarrow.dataset as pads
 
 ENGINE_ERRORS: Final = (duckdb.Error, pa.ArrowException, DeltaError, OSError, ValueError, KeyError)
 """Errors of the engines for missing, truncated or changed files; Arrow also raises ValueError and KeyError."""
@@ -63,26 +62,24 @@ def find_damage(rows: Iterable[pads.Dataset]) -> tuple[str, str] | None:
     Footers are read before pages, because this is fast and most damaged files are truncated or missing.
     """
     deadline = time.monotonic() + _SEARCH_S
-    fragments = [
-        fragment for dataset in rows for fragment in dataset.get_fragments() if hasattr(fragment, "path")
+    files = [
+        (dataset.filesystem, path)
+        for dataset in rows
+        if isinstance(dataset, pads.FileSystemDataset)  # A filtered one has files, but no fragments.
+        for path in dataset.files
     ]
     for is_whole in (False, True):
-        for fragment in fragments:
+        for file_system, path in files:
             if time.monotonic() > deadline:
                 return None
             try:
-                with fragment.filesystem.open_input_file(fragment.path) as file:
+                with file_system.open_input_file(path) as file:
                     parquet = pq.ParquetFile(file)
                     for group in range(parquet.num_row_groups if is_whole else 0):
                         parquet.read_row_group(group)
             except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-                return _full_path(fragment), str(error)
+                return f"{getattr(file_system, 'base_path', '')}{path}", str(error)
     return None
-
-
-def _full_path(fragment: pads.ParquetFileFragment) -> str:
-    base: str = getattr(fragment.filesystem, "base_path", "")
-    return f"{base}{fragment.path}"
 
 
 def _short(reason: str) -> str:

@@ -6,10 +6,14 @@ Belongs here: which files a day has, and reading them with Arrow. Does not belon
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Set as AbstractSet
+from datetime import date, timedelta
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
 import duckdb
@@ -23,11 +27,12 @@ from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from datetime import date
 
     from deltalake import DeltaTable
 
-_COLUMNS = ("path", "partition.cluster", "partition.ds", "modification_time")
+_ALL_DAYS: Final = (date.min, date.max)
+_MOST_DAYS_LISTED: Final = 366
+_DAY_FIELDS: Final = (pa.field("cluster", pa.string()), pa.field("ds", pa.date32()))
 
 
 class PublishedDay(NamedTuple):
@@ -38,40 +43,95 @@ class PublishedDay(NamedTuple):
 
 
 class DataFile(NamedTuple):
-    """A Parquet file of a table.
+    """A Parquet file of a table: rows of one day, or of several days that maintenance has merged.
 
     Attributes:
         logged_path: Path in the table's folder, URL-encoded as in Delta's log.
-        day: Partition of the file.
+        cluster: Cluster of all rows.
+        first_ds: Lower bound of the days of the rows.
+        last_ds: Upper bound of the days of the rows.
         modified_ms: Time of the last change, in epoch milliseconds.
+        size_bytes: Size of the file.
     """
 
     logged_path: str
-    day: PublishedDay
+    cluster: str
+    first_ds: date
+    last_ds: date
     modified_ms: int
+    size_bytes: int
 
     @property
     def path(self) -> str:
         """Its path below the table."""
         return unquote(self.logged_path)
 
+    @property
+    def day(self) -> PublishedDay | None:
+        """The day of its rows; None if it may have rows of several days."""
+        return PublishedDay(self.cluster, self.first_ds) if self.first_ds == self.last_ds else None
 
-def data_files(
-    delta: DeltaTable, day: PublishedDay | None = None, *, cluster: str | None = None
-) -> list[DataFile]:
-    """Return the files of a table's open version, or those of one day or one cluster."""
-    actions = pa.table(delta.get_add_actions(flatten=True)).select(_COLUMNS)
-    of_cluster = day.cluster if day else cluster
-    if of_cluster is not None:
-        actions = actions.filter(pc.equal(actions["partition.cluster"], pa.scalar(of_cluster)))
-    if day is not None:
-        actions = actions.filter(pc.equal(actions["partition.ds"], pa.scalar(day.ds)))
-    rows = zip(*(actions[name].to_pylist() for name in _COLUMNS), strict=True)
-    return [DataFile(path, PublishedDay(cluster, ds), time) for path, cluster, ds, time in rows]
+
+def data_files(delta: DeltaTable, cluster: str | None = None) -> list[DataFile]:
+    """Return the files of a table's open version, or those of one cluster.
+
+    The bounds of `ds` are in each file's statistics. In tables of earlier releases, `ds` is a partition column.
+    """
+    actions = pa.table(delta.get_add_actions(flatten=True))
+    bounds = ("partition.ds",) * 2 if "partition.ds" in actions.column_names else ("min.ds", "max.ds")
+    names = ("path", "partition.cluster", *bounds, "modification_time", "size_bytes")
+    actions = actions.select([name for name in dict.fromkeys(names) if name in actions.column_names])
+    if cluster is not None:
+        actions = actions.filter(pc.equal(actions["partition.cluster"], pa.scalar(cluster)))
+    columns = (
+        actions[name].to_pylist() if name in actions.column_names else [None] * len(actions) for name in names
+    )
+    return [
+        DataFile(path, of_cluster, first, last, time, size)
+        if first and last
+        else DataFile(path, of_cluster, *_ALL_DAYS, time, size)
+        for path, of_cluster, first, last, time, size in zip(*columns, strict=True)
+    ]
+
+
+def files_of_days(files: Iterable[DataFile], days: Collection[PublishedDay]) -> list[DataFile]:
+    """Return the files that may have rows of some days."""
+    days = days if isinstance(days, AbstractSet) else set(days)
+    all_ds = _ds_by_cluster(days)
+
+    def may_have_some(file: DataFile) -> bool:
+        of_cluster = all_ds.get(file.cluster, [])
+        position = bisect_left(of_cluster, file.first_ds)
+        return position < len(of_cluster) and of_cluster[position] <= file.last_ds
+
+    return [file for file in files if (file.day in days if file.day else may_have_some(file))]
+
+
+def days_of(uri: str, files: Iterable[DataFile]) -> frozenset[PublishedDay]:
+    """Return the days that some files of a table have rows of; only files with several days are read."""
+    files = list(files)
+    days = {file.day for file in files if file.day}
+    several = [file for file in files if not file.day]
+    if several:
+        rows = dataset_of(uri, pa.schema(_DAY_FIELDS), several).to_table()
+        days |= set(map(PublishedDay, rows["cluster"].to_pylist(), rows["ds"].to_pylist()))
+    return frozenset(days)
+
+
+def _ds_by_cluster(days: Iterable[PublishedDay]) -> dict[str, list[date]]:
+    """Return the days of each cluster, in order."""
+    all_ds: dict[str, list[date]] = defaultdict(list)
+    for day in sorted(days):
+        all_ds[day.cluster].append(day.ds)
+    return all_ds
 
 
 def dataset_of(
-    uri: str, schema: pa.Schema, files: Iterable[DataFile], dictionary_columns: Collection[str] = ()
+    uri: str,
+    schema: pa.Schema,
+    files: Iterable[DataFile],
+    dictionary_columns: Collection[str] = (),
+    days: Collection[PublishedDay] | None = None,
 ) -> pads.Dataset:
     """Return files of a table as an Arrow dataset that prunes by cluster and ds before it opens a file.
 
@@ -84,6 +144,7 @@ def dataset_of(
         files: Files of the table.
         dictionary_columns: String columns to read as dictionaries, which takes less than half of the CPU time if few values repeat.
             DuckDB treats both types alike.
+        days: The days whose rows the dataset has; None for all rows of the files.
     """
     for name in dictionary_columns:
         field = pa.field(name, pa.dictionary(pa.int32(), pa.string()))
@@ -96,25 +157,63 @@ def dataset_of(
         dictionary_columns=list(dictionary_columns),
         default_fragment_scan_options=pads.ParquetFragmentScanOptions(pre_buffer=True),
     )
-    conditions: dict[PublishedDay, pads.Expression] = {}
+    files = list(files)
+    conditions: dict[tuple[str, date, date], pads.Expression] = {}
     fragments = []
     for file in files:
-        condition = conditions.get(file.day)
+        bounds = (file.cluster, file.first_ds, file.last_ds)
+        condition = conditions.get(bounds)
         if condition is None:
-            condition = (pads.field("cluster") == file.day.cluster) & (pads.field("ds") == file.day.ds)
-            conditions[file.day] = condition
+            condition = conditions[bounds] = _condition(file)
         fragments.append(parquet.make_fragment(file.path, filesystem=root, partition_expression=condition))
-    return pads.FileSystemDataset(fragments, schema, parquet, root)
+    dataset = pads.FileSystemDataset(fragments, schema, parquet, root)
+    if days is None or not any(_may_have_others(file, days) for file in files):
+        return dataset
+    return dataset.filter(condition_of_days(days))
+
+
+def condition_of_days(days: Collection[PublishedDay]) -> pads.Expression:
+    """Return the condition that a row is of one of some days."""
+    return reduce(
+        or_,
+        (
+            (pads.field("cluster") == cluster) & pads.field("ds").isin(pa.array(all_ds, pa.date32()))
+            for cluster, all_ds in _ds_by_cluster(days).items()
+        ),
+        pads.scalar(False),  # noqa: FBT003  # Arrow's scalar takes its value only
+    )
+
+
+def _condition(file: DataFile) -> pads.Expression:
+    """Return what all rows of a file have in common."""
+    of_cluster = pads.field("cluster") == file.cluster
+    if file.day:
+        return of_cluster & (pads.field("ds") == file.first_ds)
+    if (file.first_ds, file.last_ds) == _ALL_DAYS:
+        return of_cluster
+    return of_cluster & (pads.field("ds") >= file.first_ds) & (pads.field("ds") <= file.last_ds)
+
+
+def _may_have_others(file: DataFile, days: Collection[PublishedDay]) -> bool:
+    """Return whether a file may have rows of other days than these."""
+    if file.day:
+        return file.day not in days
+    day_count = (file.last_ds - file.first_ds).days + 1
+    return day_count > _MOST_DAYS_LISTED or any(
+        PublishedDay(file.cluster, file.first_ds + timedelta(days=number)) not in days
+        for number in range(day_count)
+    )
 
 
 def rows_of(
     uri: str,
     schema: pa.Schema,
     files: Iterable[DataFile],
+    day: PublishedDay,
     wanted: Mapping[str, Collection[str]],
     reader: duckdb.DuckDBPyConnection,
 ) -> pa.Table:
-    """Return the rows of a table's files in which the given columns have one of the wanted values.
+    """Return the rows of a day in which the given columns have one of the wanted values.
 
     DuckDB reads files on a disk, because it decodes the other columns only for matching rows; Arrow decodes whole row groups. Arrow
     reads files in an object store.
@@ -122,7 +221,8 @@ def rows_of(
     Args:
         uri: URI of the table.
         schema: Columns to read; columns that a file does not have are null.
-        files: Files of the table.
+        files: Files of the table that may have rows of the day.
+        day: The day.
         wanted: String column -> accepted values.
         reader: See `connect_reader`.
     """
@@ -131,13 +231,17 @@ def rows_of(
     if any(not values for values in wanted.values()):
         return schema.empty_table()
     if not isinstance(file_system, pafs.LocalFileSystem):
-        return dataset_of(uri, schema, files).to_table(
-            filter=reduce(and_, (pc.field(name).isin(list(values)) for name, values in wanted.items()))
+        with_ds = pa.schema([*schema, *(field for field in _DAY_FIELDS if field.name not in schema.names)])
+        conditions = (pc.field(name).isin(list(values)) for name, values in wanted.items())
+        return dataset_of(uri, with_ds, files, days={day}).to_table(
+            columns=schema.names, filter=reduce(and_, conditions)
         )
     parts = [schema.empty_table()]
     for file in files:
         rows = reader.read_parquet(str(Path(path, file.path).absolute()), hive_partitioning=False)
-        of_day = {"cluster": file.day.cluster, "ds": file.day.ds}
+        if file.day is None:
+            rows = rows.filter(duckdb.ColumnExpression("ds") == duckdb.ConstantExpression(day.ds))
+        of_day = day._asdict()
         columns = [
             duckdb.ColumnExpression(name)
             if name in rows.columns

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.tables import Table
 
-PARTITION_COLUMNS = ["cluster", "ds"]
-"""Partition columns of every published table."""
+PARTITION_COLUMNS: Final = ["cluster"]
+"""Partition columns of new tables. A file's days are in its statistics, so that files of several days can be merged."""
+
+_EARLIER_PARTITION_COLUMNS: Final = ["cluster", "ds"]
+"""Partition columns of tables that were created until November 2026; their files of different days cannot be merged."""
 
 NO_HOOKS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 """Properties of every commit. delta-rs writes no checkpoint, because one of a version that readers do not see could make earlier commits
@@ -32,12 +35,12 @@ def description(table: Table) -> str:
 
 
 def refuse_other_types(published: DeltaTable, table: Table) -> None:
-    """Check that common columns have the same type, and that the table is partitioned by cluster and day.
+    """Check that common columns have the same type, and that the table is partitioned by cluster, or by cluster and day.
 
     Raises:
         StagingError: A type or the partitioning differs; nothing may be written.
     """
-    if published.metadata().partition_columns != PARTITION_COLUMNS:
+    if published.metadata().partition_columns not in (PARTITION_COLUMNS, _EARLIER_PARTITION_COLUMNS):
         raise StagingError(
             f"{published.table_uri} is stored by {', '.join(published.metadata().partition_columns) or 'nothing'}, "
             f"and this release stores it by {' and '.join(PARTITION_COLUMNS)}: publish its days again into a new warehouse."

@@ -1,7 +1,7 @@
-"""Maintenance of a warehouse: compaction and removal of data that is no longer needed, without an effect on readers.
+"""Maintenance of a warehouse: merging small files and removing data that is no longer needed, without an effect on readers.
 
-These grow: files that no reader's version of a table references (replaced rows, files of killed publishers), small files of days, and
-stages and Data Docs of finished days. Published rows are never removed.
+These grow: small files (one for each day of a cluster, in each table), files that no reader's version of a table references (replaced
+rows, files of killed publishers), and stages and Data Docs of finished days. Published rows are never removed.
 
 Retention periods apply to unreferenced files only; files that a publication references are never removed.
 
@@ -14,10 +14,10 @@ from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
-import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rebalance_ledger.exports.manifest import export_day
@@ -25,40 +25,48 @@ from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import GATE_RESULT, PUBLICATION
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.evolution import NO_HOOKS
 from rebalance_ledger.warehouse.staging import remove_attempts_of_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import date
 
     from deltalake import DeltaTable
 
     from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.commits import PublishedTables
+    from rebalance_ledger.warehouse.data_files import DataFile
     from rebalance_ledger.warehouse.layout import Warehouse
 
 _MANY_FILES: Final = 8
-"""Days with fewer files are not compacted."""
+"""Fewer files of a day or a month are not merged."""
 
-_DAYS_PER_LOCK: Final = 20
-"""Days of a table that are compacted before the lock is released for other writers."""
+_FILES_PER_LOCK: Final = 500
+"""Files of a table that are merged before the lock is released for other writers, and at least one group."""
 
 _SMALL_BYTES: Final = 32 * 1024 * 1024
-"""Days whose files have at least this average size are not compacted."""
+"""Files of a day with at least this average size are not merged, and neither are files of other days with this size."""
+
+_MERGED_BYTES: Final = 128 * 1024 * 1024
+"""Maximum size of the files that become one file. To publish one of its days again, the file must be written again."""
 
 
 class RetentionPolicy(NamedTuple):
-    """Retention periods for unreferenced files.
+    """Retention periods for unreferenced files, and the time until files of different days are merged.
 
     Attributes:
         unreferenced: Files of the published tables; `ledger rollback` can go back as far.
         stages: Stages of days, published or refused.
         data_docs: Pages of days: Data Docs and reports.
+        separate_days: Files of a month, one or more for each day.
     """
 
     unreferenced: timedelta
     stages: timedelta
     data_docs: timedelta
+    separate_days: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ class MaintenanceAction:
     """An action of maintenance, performed or planned.
 
     Attributes:
-        what: `compact`, `vacuum`, `stage` or `data_docs`.
+        what: `merge`, `vacuum`, `stage` or `data_docs`.
         place: The table or folder.
         file_count: Number of files that are merged or removed.
     """
@@ -100,8 +108,15 @@ def maintain(
         with _writing(warehouse):
             pass  # What interrupted publications left in the tables is taken back, so that it can go.
     done: list[MaintenanceAction] = []
-    for table in commits.PUBLISHED_TABLES:
-        done += _compacted(warehouse, table, is_applied=is_applied)
+    merged_tables = []
+    for table in (*commits.PUBLISHED_TABLES, PUBLICATION):
+        actions = merge_days(warehouse, table, (now - keep.separate_days).date(), is_applied=is_applied)
+        merged_tables += [table] * bool(actions)
+        done += actions
+    if merged_tables and is_applied:
+        with _writing(warehouse) as tables:
+            names = [table.qualified_name for table in merged_tables if table is not PUBLICATION]
+            let_publications_name(tables, {name: tables.versions[name] for name in names})
     for place in (
         *map(warehouse.published, (*commits.PUBLISHED_TABLES, PUBLICATION)),
         warehouse.quarantine(GATE_RESULT),
@@ -122,41 +137,88 @@ def _writing(warehouse: Warehouse) -> Iterator[PublishedTables]:
         tables.record_state()
 
 
-def _compacted(warehouse: Warehouse, table: Table, *, is_applied: bool) -> list[MaintenanceAction]:
-    """Compact days with many small files, and make publications record the new version."""
+def merge_days(
+    warehouse: Warehouse, table: Table, before: date, *, is_applied: bool
+) -> list[MaintenanceAction]:
+    """Merge the small files of each day, and those of the days of each month that has ended before a day.
+
+    Args:
+        warehouse: The warehouse.
+        table: A published table, or `publication`.
+        before: The day.
+        is_applied: Whether to merge the files, and not only to list the merges.
+
+    Returns:
+        An action for each file that others become.
+    """
     place = warehouse.published(table)
     delta = commits.open_table(place)
-    scattered = _scattered_days(delta) if delta else []
-    for start in range(0, len(scattered) if is_applied else 0, _DAYS_PER_LOCK):
+    groups = _groups(delta, before) if delta else []
+    actions = [
+        MaintenanceAction("merge", f"{place} {group[0].cluster} {_period(group)}", len(group))
+        for group in groups
+    ]
+    while groups and is_applied:
         with _writing(warehouse) as tables:
-            delta = tables.open(table)
-            if delta is None:
-                break
-            for day, _ in scattered[start : start + _DAYS_PER_LOCK]:
-                delta.optimize.compact(
-                    [("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())],
-                    post_commithook_properties=NO_HOOKS,
-                )
-                delta.update_incremental()
-            let_publications_name(tables, {table.qualified_name: delta.version()})
+            delta = tables.open(table)  # Others may have written it since.
+            groups = _groups(delta, before) if delta else []
+            tables.merge(table, _first_files(groups, _FILES_PER_LOCK))
+    return actions
+
+
+def _groups(delta: DeltaTable, before: date) -> list[list[DataFile]]:
+    """Return the files of a table to merge, in groups of one file each, by cluster and day."""
+    of_day: dict[Any, list[DataFile]] = defaultdict(list)
+    of_month: dict[Any, list[DataFile]] = defaultdict(list)
+    has_days_as_partitions = "ds" in delta.metadata().partition_columns
+    for file in sorted(data_files(delta), key=lambda file: (file.cluster, file.first_ds, file.path)):
+        if file.day:
+            of_day[file.day].append(file)
+        month = file.first_ds.replace(day=1)
+        next_month = (month + timedelta(days=31)).replace(day=1)
+        if file.last_ds < next_month <= before and not has_days_as_partitions:
+            of_month[file.cluster, month].append(file)
+    scattered = [
+        files
+        for files in of_day.values()
+        if len(files) >= _MANY_FILES and sum(file.size_bytes for file in files) < _SMALL_BYTES * len(files)
+    ]
+    months = (
+        [
+            file
+            for file in files
+            if file.size_bytes < _SMALL_BYTES and len(of_day.get(file.day, ())) < _MANY_FILES
+        ]
+        for files in of_month.values()
+    )
     return [
-        MaintenanceAction("compact", f"{place} {day.cluster} {day.ds}", file_count)
-        for day, file_count in scattered
+        *(group for files in scattered for group in _batches(files) if len(group) > 1),
+        *(group for files in months for group in _batches(files) if len(group) >= _MANY_FILES),
     ]
 
 
-def _scattered_days(delta: DeltaTable) -> list[tuple[DayRows, int]]:
-    """Return the days of a table with many small files, and the number of these files."""
-    names = ("partition.cluster", "partition.ds", "size_bytes")
-    actions = pa.table(delta.get_add_actions(flatten=True))
-    sizes: dict[tuple[Any, Any], list[int]] = defaultdict(list)
-    for cluster, ds, size_bytes in zip(*(actions[name].to_pylist() for name in names), strict=True):
-        sizes[cluster, ds].append(size_bytes)
-    return [
-        (DayRows(*day), len(files))
-        for day, files in sorted(sizes.items())
-        if len(files) >= _MANY_FILES and sum(files) / len(files) < _SMALL_BYTES
-    ]
+def _batches(files: list[DataFile]) -> Iterator[list[DataFile]]:
+    """Yield consecutive files with a limited size."""
+    batch: list[DataFile] = []
+    for file in files:
+        if batch and sum(each.size_bytes for each in batch) + file.size_bytes > _MERGED_BYTES:
+            yield batch
+            batch = []
+        batch.append(file)
+    if batch:
+        yield batch
+
+
+def _first_files(groups: list[list[DataFile]], most: int) -> list[list[DataFile]]:
+    """Return the first groups, until they have enough files."""
+    counts = accumulate(map(len, groups), initial=0)
+    return [group for group, count in zip(groups, counts, strict=False) if count < most]
+
+
+def _period(files: list[DataFile]) -> str:
+    """Return the days of files, as a day or a month."""
+    days = {file.day for file in files}
+    return f"{files[0].first_ds}" if len(days) == 1 else f"{files[0].first_ds:%Y-%m}"
 
 
 def let_publications_name(tables: PublishedTables, versions: dict[str, int]) -> None:

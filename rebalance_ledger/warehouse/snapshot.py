@@ -28,7 +28,14 @@ from rebalance_ledger.tables.gold.publication import PUBLICATION
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import Content
 from rebalance_ledger.warehouse.damage import naming_damage
-from rebalance_ledger.warehouse.data_files import PublishedDay, data_files, dataset_of, rows_of
+from rebalance_ledger.warehouse.data_files import (
+    PublishedDay,
+    data_files,
+    dataset_of,
+    days_of,
+    files_of_days,
+    rows_of,
+)
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError, one_line
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.state import State, read_state
@@ -100,7 +107,13 @@ class _OpenTable:
     def files(self) -> list[DataFile]:
         """The files of this version."""
         with naming_damage(f"The log of {self.uri}"):
-            return data_files(self._delta, cluster=self._cluster)
+            return data_files(self._delta, self._cluster)
+
+    @cached_property
+    def days(self) -> frozenset[PublishedDay]:
+        """The days that this version has rows of."""
+        with naming_damage(self.uri, [dataset_of(self.uri, pa.schema([]), self.files)]):
+            return days_of(self.uri, self.files)
 
     def state(self, tables: Iterable[Table]) -> State:
         """Return the state of the other tables that the log of this one, `publication`, records."""
@@ -166,7 +179,7 @@ class Snapshot:
     @cached_property
     def days(self) -> frozenset[PublishedDay]:
         """Every published day."""
-        return frozenset(file.day for file in self._publication_files)
+        return self._publication.days if self._publication else frozenset()
 
     @cached_property
     def latest_days(self) -> frozenset[PublishedDay]:
@@ -225,7 +238,7 @@ class Snapshot:
     def quarantined_gate_results(self) -> PublishedTable:
         """Return the verdicts on refused days, of all days at the newest version, because they belong to no publication."""
         opened = self._open(self._warehouse.quarantine(GATE_RESULT))
-        days = frozenset(file.day for file in opened.files) if opened else frozenset()
+        days = opened.days if opened else frozenset()
         return PublishedTable(arrow_schema(GATE_RESULT), opened, days)
 
     def row_counts(self) -> dict[str, dict[PublishedDay, int]]:
@@ -238,8 +251,7 @@ class Snapshot:
 
     def named_contents(self, day: PublishedDay) -> dict[str, Content]:
         """Return the publication's entry for each table, by qualified name."""
-        files = [file for file in self._publication_files if file.day == day]
-        rows = self._read_publications(files, ["tables"])
+        rows = self._read_publications(files_of_days(self._publication_files, {day}), ["tables"], {day})
         return {
             table["table_name"]: Content(table["row_count"], table["content_hash"])
             for row in rows
@@ -289,10 +301,12 @@ class Snapshot:
         newest_first = sorted(self._publication_files, key=lambda file: file.modified_ms, reverse=True)
         return [newest_first[:_PUBLICATIONS_READ_FIRST], newest_first[_PUBLICATIONS_READ_FIRST:]]
 
-    def _read_publications(self, files: list[DataFile], columns: list[str]) -> list[dict[str, Any]]:
+    def _read_publications(
+        self, files: list[DataFile], columns: list[str], days: Collection[PublishedDay] | None = None
+    ) -> list[dict[str, Any]]:
         if self._publication is None:
             return []
-        dataset = dataset_of(self._publication.uri, arrow_schema(PUBLICATION), files)
+        dataset = dataset_of(self._publication.uri, arrow_schema(PUBLICATION), files, days=days)
         with naming_damage(self._publication.uri, [dataset]):
             rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
         return rows
@@ -312,9 +326,9 @@ class PublishedTable:
         """Return the rows of some published days, or of all of them, as an Arrow dataset; see `dataset_of`."""
         if self._opened is None:
             return pads.dataset(self._schema.empty_table())
-        chosen = self._days if days is None else days
-        files = (file for file in self._opened.files if file.day in chosen)
-        return dataset_of(self._opened.uri, self._schema, files, dictionary_columns)
+        chosen = frozenset(self._days if days is None else days)
+        files = files_of_days(self._opened.files, chosen)
+        return dataset_of(self._opened.uri, self._schema, files, dictionary_columns, chosen)
 
     def rows_of(
         self,
@@ -333,9 +347,9 @@ class PublishedTable:
         schema = pa.schema([field for field in self._schema if field.name in names])
         if self._opened is None:
             return schema.empty_table()
-        files = [file for file in self._opened.files if file.day == day]
+        files = files_of_days(self._opened.files, {day})
         with naming_damage(self._opened.uri, [dataset_of(self._opened.uri, self._schema, files)]):
-            return rows_of(self._opened.uri, schema, files, wanted, reader)
+            return rows_of(self._opened.uri, schema, files, day, wanted, reader)
 
     def rows(self, days: Collection[PublishedDay], columns: list[str] | None = None) -> list[dict[str, Any]]:
         """Return the rows of some published days in Python's types.
@@ -354,7 +368,7 @@ class PublishedTable:
         return None if self._opened is None else self._opened.version
 
     def file_uris(self, days: Collection[PublishedDay]) -> tuple[str, ...]:
-        """Return the URIs of the Parquet files with the rows of some published days."""
+        """Return the URIs of the Parquet files with the rows of some published days; they may have rows of other days too."""
         if self._opened is None:
             return ()
-        return tuple(f"{self._opened.uri}/{file.path}" for file in self._opened.files if file.day in days)
+        return tuple(f"{self._opened.uri}/{file.path}" for file in files_of_days(self._opened.files, days))

@@ -31,10 +31,9 @@ from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.errors import StagingError
-from rebalance_ledger.warehouse.evolution import PARTITION_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.content import Content, DayRows
@@ -134,7 +133,7 @@ def _is_same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def give_to_table(
-    files: StagedFiles, footers: Sequence[pq.FileMetaData], table_place: str, day: DayRows
+    files: StagedFiles, footers: Sequence[pq.FileMetaData], table_place: str, partition: Mapping[str, str]
 ) -> list[AddAction]:
     """Give files a second name in the folder of a published table, where readers ignore them until they are committed.
 
@@ -144,7 +143,7 @@ def give_to_table(
         files: The files.
         footers: Their footers, in the same order.
         table_place: Location of the published table.
-        day: The day of the rows.
+        partition: Partition column -> value of all rows.
 
     Returns:
         The entry of each file in the commit. Paths are relative to the table, and not URL-encoded.
@@ -167,7 +166,7 @@ def give_to_table(
             _link(Path(source), Path(target))
         else:
             file_system.copy_file(source, target)
-        return _entry(name, file_system.get_file_info(target), footer, day)
+        return _entry(name, file_system.get_file_info(target), footer, partition)
 
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         actions = list(pool.map(give, files.places, footers))
@@ -176,7 +175,9 @@ def give_to_table(
     return actions
 
 
-def write_to_table(batches: pa.RecordBatchReader, table_place: str, day: DayRows) -> list[AddAction]:
+def write_to_table(
+    batches: pa.RecordBatchReader, table_place: str, partition: Mapping[str, str], *, is_change: bool = True
+) -> list[AddAction]:
     """Write rows to a file in the folder of a published table, where readers ignore it until it is committed.
 
     `write_deltalake` would start a query engine, whose memory is a tenth of that of a small publication.
@@ -184,7 +185,8 @@ def write_to_table(batches: pa.RecordBatchReader, table_place: str, day: DayRows
     Args:
         batches: The rows, with the columns `cluster` and `ds`.
         table_place: Location of the published table.
-        day: The day of the rows.
+        partition: Partition column -> value of all rows.
+        is_change: Whether the table does not have these rows yet.
 
     Returns:
         The entry of the file in the commit; none if there are no rows. The path is relative to the table.
@@ -214,20 +216,33 @@ def write_to_table(batches: pa.RecordBatchReader, table_place: str, day: DayRows
     if not is_object_store(table_place):
         _synchronize(Path(root, _FOLDER))
     return [
-        _entry(f"{_FOLDER}/{Path(file.path).name}", file_system.get_file_info(file.path), file.metadata, day)
+        _entry(
+            f"{_FOLDER}/{Path(file.path).name}",
+            file_system.get_file_info(file.path),
+            file.metadata,
+            partition,
+            is_change=is_change,
+        )
         for file in written
     ]
 
 
-def _entry(name: str, info: pafs.FileInfo, footer: pq.FileMetaData, day: DayRows) -> AddAction:
+def _entry(
+    name: str,
+    info: pafs.FileInfo,
+    footer: pq.FileMetaData,
+    partition: Mapping[str, str],
+    *,
+    is_change: bool = True,
+) -> AddAction:
     """Return the entry of a file in a commit."""
     return AddAction(
         path=name,
         size=info.size,
-        partition_values={"cluster": day.cluster, "ds": day.ds.isoformat()},
+        partition_values=partition,
         modification_time=int(info.mtime.timestamp() * 1000),
-        data_change=True,
-        stats=statistics(footer),
+        data_change=is_change,
+        stats=statistics(footer, partition),
     )
 
 
@@ -250,7 +265,7 @@ def _synchronize(folder: Path) -> None:
         os.close(descriptor)
 
 
-def statistics(metadata: pq.FileMetaData) -> str:
+def statistics(metadata: pq.FileMetaData, partition_columns: Collection[str] = ()) -> str:
     """Return Delta's statistics of a file as JSON, from its footer, for columns that are neither lists nor structs.
 
     Partition columns are omitted. Columns without exact bounds have none, and neither have floating-point numbers, because the bounds in a
@@ -261,7 +276,7 @@ def statistics(metadata: pq.FileMetaData) -> str:
     null_counts: dict[str, int] = {}
     for column in range(metadata.num_columns):
         name = metadata.schema.column(column).path
-        if name in PARTITION_COLUMNS:
+        if name in partition_columns:
             continue
         chunks = [metadata.row_group(group).column(column) for group in range(metadata.num_row_groups)]
         of_chunks = [chunk.statistics for chunk in chunks]

@@ -149,7 +149,12 @@ def test_a_gate_killed_while_writing_pages_leaves_no_first_page_and_the_next_gat
 def test_maintenance_removes_pages_past_their_retention(ledger: Ledger, warehouse: Warehouse) -> None:
     ledger("step", "report", *PUBLISHED, f"--warehouse={warehouse.root}")
     reader = PageReader(warehouse.root)
-    keep = RetentionPolicy(timedelta(days=365), timedelta(days=365), data_docs=timedelta(days=90))
+    keep = RetentionPolicy(
+        timedelta(days=365),
+        timedelta(days=365),
+        data_docs=timedelta(days=90),
+        separate_days=timedelta(days=365),
+    )
 
     def maintained(age_days: int) -> list[str]:
         now = datetime.now(UTC) + timedelta(days=age_days)

@@ -72,7 +72,7 @@ class Publisher:
         if DeltaTable.is_deltatable(path):
             write_deltalake(path, batch, mode="overwrite", predicate=f"cluster = '{cluster}' AND ds = '{ds}'")
         else:
-            write_deltalake(path, batch, partition_by=["cluster", "ds"])
+            write_deltalake(path, batch, partition_by=["cluster"])
         return int(DeltaTable(path).version())
 
 

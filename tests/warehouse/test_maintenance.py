@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from rebalance_ledger.tables import BROADCAST_OFFSET, GATE_RESULT, QUEUE_ASSIGNMENT
 from rebalance_ledger.tables.silver.broker import BROKER
 from rebalance_ledger.warehouse import commits, maintenance
+from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.maintenance import RetentionPolicy, let_publications_name, maintain
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.maintenance import MaintenanceAction
 
 NOW = datetime(2126, 1, 1, tzinfo=UTC)
-NOTHING_IS_KEPT = RetentionPolicy(timedelta(0), timedelta(0), timedelta(0))
-A_MONTH_IS_KEPT = RetentionPolicy(timedelta(days=30), timedelta(days=36500), timedelta(days=36500))
+NOTHING_IS_KEPT = RetentionPolicy(timedelta(0), timedelta(0), timedelta(0), timedelta(0))
+A_MONTH_IS_KEPT = RetentionPolicy(
+    timedelta(days=30), timedelta(days=36500), timedelta(days=36500), timedelta(days=30)
+)
 
 
 FEW_TABLES = (BROKER, QUEUE_ASSIGNMENT, BROADCAST_OFFSET, GATE_RESULT)
@@ -139,8 +142,8 @@ def test_a_day_in_many_files_becomes_one_and_readers_see_the_same(warehouse: War
 
     output = maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True)
 
-    assert done(output, "compact") == 9
-    assert len([path for path in DeltaTable(place).file_uris() if "ds=2026-11-17" in path]) == 1
+    assert done(output, "merge") == 9
+    assert len(data_files(DeltaTable(place))) == 2
     assert asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL") == before
     assert maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True) == []
 
@@ -165,11 +168,11 @@ def test_publishers_can_write_while_a_table_is_inspected(
 
         monkeypatch.setattr(maintenance, name, look)
 
-    taking_a_turn("_scattered_days")
+    taking_a_turn("_groups")
     taking_a_turn("_vacuum")
 
     assert done(maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True), "vacuum") > 0
-    assert turns.count("_scattered_days") == turns.count("_vacuum") - 1 > 1
+    assert turns.count("_groups") == turns.count("_vacuum") > 1
 
 
 def test_a_day_that_is_being_computed_keeps_its_stage(warehouse: Warehouse) -> None:

@@ -102,7 +102,7 @@ def test_published_tables_are_partitioned_and_have_column_comments(whole_warehou
 
     for table in ALL_TABLES:
         delta = DeltaTable(whole_warehouse.published(table))
-        assert delta.metadata().partition_columns == ["cluster", "ds"]
+        assert delta.metadata().partition_columns == ["cluster"]
         assert {field.name: field.metadata["comment"] for field in delta.schema().fields} == {
             column.name: column.comment for column in table.all_columns
         }

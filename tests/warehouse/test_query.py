@@ -188,9 +188,11 @@ class TestDays:
         publisher.publish("shop-prod", "2026-11-16", finding=[finding("before")])
         publisher.publish("pay-prod", "2026-11-17", finding=[finding("other")])
         publisher.publish("shop-prod", "2026-11-17", finding=[finding("asked")])
-        for file in Path(publisher.root, "gold/finding").rglob("*.parquet"):
-            if "cluster=shop-prod/ds=2026-11-17" not in file.as_posix():
-                file.write_bytes(b"unreadable")
+        asked_day = PublishedDay("shop-prod", date(2026, 11, 17))
+        table = f"{publisher.root}/gold/finding"
+        for file in data_files(DeltaTable(table)):
+            if file.day != asked_day:
+                Path(table, file.path).write_bytes(b"unreadable")
 
         assert ask(publisher.root, text) == [("asked",)]
         assert ask(publisher.root, "SELECT client_id FROM latest.finding WHERE cluster = 'shop-prod'") == [
@@ -419,10 +421,11 @@ def test_groups_of_a_truncated_file_are_refused_and_the_file_is_named(publisher:
 def test_columns_that_a_file_does_not_have_are_null(publisher: Publisher) -> None:
     publisher.publish("shop", "2026-11-16", finding=[finding("x"), finding("y")])
     uri = f"{publisher.root}/gold/finding"
+    day = PublishedDay("shop", date(2026, 11, 16))
     schema = pa.schema([("ds", pa.date32()), ("client_id", pa.string()), ("added_later", pa.int64())])
 
     with closing(connect_reader()) as reader:
-        rows = rows_of(uri, schema, data_files(DeltaTable(uri)), {"client_id": ["y", "z"]}, reader)
+        rows = rows_of(uri, schema, data_files(DeltaTable(uri)), day, {"client_id": ["y", "z"]}, reader)
 
     assert rows.schema == schema
     assert rows.to_pylist() == [{"ds": date(2026, 11, 16), "client_id": "y", "added_later": None}]

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from rebalance_ledger.tables import PUBLICATION, QUEUE_ASSIGNMENT
 from rebalance_ledger.warehouse import staged_files
-from rebalance_ledger.warehouse.content import DayRows
-from rebalance_ledger.warehouse.data_files import PublishedDay, data_files
+from rebalance_ledger.warehouse.data_files import PublishedDay, data_files, files_of_days
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
 from rebalance_ledger.warehouse.publish import publish
@@ -43,7 +42,10 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 def published_files(warehouse: Warehouse, cluster: str = "shop", ds: date = MONDAY) -> list[Path]:
     place = warehouse.published(QUEUE_ASSIGNMENT)
-    return [Path(place, file.path) for file in data_files(DeltaTable(place), PublishedDay(cluster, ds))]
+    return [
+        Path(place, file.path)
+        for file in files_of_days(data_files(DeltaTable(place)), {PublishedDay(cluster, ds)})
+    ]
 
 
 def staged_file(warehouse: Warehouse, cluster: str = "shop", ds: date = MONDAY) -> Path:
@@ -153,7 +155,7 @@ def test_maintenance_merges_many_staged_files(warehouse: Warehouse) -> None:
     before = asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL")
 
     month = timedelta(days=30)
-    maintain(warehouse, RetentionPolicy(month, month, month), now=datetime.now(UTC), is_applied=True)
+    maintain(warehouse, RetentionPolicy(month, month, month, month), now=datetime.now(UTC), is_applied=True)
 
     assert len(published_files(warehouse)) == 1
     assert asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL") == before
@@ -175,7 +177,9 @@ def test_a_publisher_that_ends_before_its_commit_leaves_files_that_maintenance_r
 
     nothing = timedelta()
     later = datetime.now(UTC) + timedelta(days=1)
-    maintain(warehouse, RetentionPolicy(nothing, timedelta(days=9), nothing), now=later, is_applied=True)
+    maintain(
+        warehouse, RetentionPolicy(nothing, timedelta(days=9), nothing, nothing), now=later, is_applied=True
+    )
 
     folder = Path(warehouse.published(QUEUE_ASSIGNMENT), "data")
     assert list(folder.iterdir()) == published_files(warehouse)
@@ -248,14 +252,14 @@ def reader_of(*names_of_batches: list[str | None]) -> pa.RecordBatchReader:
 
 def test_rows_of_many_batches_are_written_to_one_file_in_their_order(tmp_path: Path) -> None:
     batches = [[f"{batch}-{row}" for row in range(40_000)] for batch in range(4)]
-    [entry] = write_to_table(reader_of([], *batches, []), str(tmp_path), DayRows(HOSTILE, MONDAY))
+    [entry] = write_to_table(reader_of([], *batches, []), str(tmp_path), {"cluster": HOSTILE})
 
     assert pq.read_table(tmp_path / entry.path)["name"].to_pylist() == [
         name for names in batches for name in names
     ]
     assert (entry.size, entry.partition_values) == (
         (tmp_path / entry.path).stat().st_size,
-        {"cluster": HOSTILE, "ds": "2026-11-16"},
+        {"cluster": HOSTILE},
     )
     stats = json.loads(entry.stats)
     assert (stats["numRecords"], stats["minValues"]["rank"], stats["maxValues"]["rank"]) == (
@@ -266,10 +270,10 @@ def test_rows_of_many_batches_are_written_to_one_file_in_their_order(tmp_path: P
 
 
 def test_no_rows_are_written_to_no_file(tmp_path: Path) -> None:
-    assert write_to_table(reader_of([], []), str(tmp_path), DayRows("shop", MONDAY)) == []
+    assert write_to_table(reader_of([], []), str(tmp_path), {"cluster": "shop"}) == []
     assert list(tmp_path.rglob("*.parquet")) == []
 
 
 def test_a_null_in_a_required_column_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(pa.ArrowInvalid, match="'name' is declared non-nullable but contains nulls"):
-        write_to_table(reader_of(["a", None]), str(tmp_path), DayRows("shop", MONDAY))
+        write_to_table(reader_of(["a", None]), str(tmp_path), {"cluster": "shop"})

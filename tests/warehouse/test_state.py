@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ARCHIVE = Path(__file__).parent / "data" / "older_release" / "older_release.tar.gz"
 FEW_TABLES = (BROKER, QUEUE_ASSIGNMENT, GATE_RESULT)
-NOTHING_IS_KEPT = RetentionPolicy(timedelta(0), timedelta(0), timedelta(0))
+NOTHING_IS_KEPT = RetentionPolicy(timedelta(0), timedelta(0), timedelta(0), timedelta(0))
 OWNERS = "SELECT cluster, ds::VARCHAR, client_id FROM queue_assignment ORDER BY ALL"
 
 
