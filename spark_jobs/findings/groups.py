@@ -80,7 +80,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame, baseline: BaselineRo
             F.transform("variants", lambda member: member["strategy"]), lambda strategy: strategy.isNotNull()
         )
     )
-    every = strategies_where(lambda member: member["strategy"].isNotNull())
+    every = strategies_where(lambda _: F.lit(col=True))
     # By topic, because a group that pops one topic pulls its retry topic with its own strategy, which is not a mixture.
     mixed = F.when((F.size(reports) > 1) & F.col("division_reason").isNull(), every)
     groups = (

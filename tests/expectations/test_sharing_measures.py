@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -344,6 +345,8 @@ def test_a_fault_violates_its_own_expectation(name: str, corrupted_metrics: dict
     assert seen == FAULTS[name][1]
 
 
-def test_the_gate_and_the_job_use_the_same_constants() -> None:
+def test_gate_job_and_report_use_the_same_constants() -> None:
     assert thresholds.DIVISION_REASONS == allocation.DIVISION_REASONS
     assert thresholds.GRPC_CLIENT_ID_PATTERN == clients.GRPC_CLIENT_ID_PATTERN
+    members = Path(__file__).parents[2] / "sql" / "report" / "group" / "members.sql"
+    assert f"'{clients.GRPC_CLIENT_ID_PATTERN}'" in members.read_text(encoding="utf-8")

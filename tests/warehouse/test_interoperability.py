@@ -1,10 +1,12 @@
-"""Published tables are ordinary Delta tables.
+"""Published tables are ordinary Delta tables, with a file for each day and with merged files.
 
 Spark, delta-rs and duckdb read the same rows at the versions in `publication`.
 """
 
 from __future__ import annotations
 
+import shutil
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,13 @@ import pytest
 from deltalake import DeltaTable
 
 from rebalance_ledger.tables import ALL_TABLES
+from rebalance_ledger.warehouse import maintenance
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import Content, DayRows, content_of
-from tests.support.computed_days import asked
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
+from tests.conftest import SAMPLE_DAYS
+from tests.support.computed_days import asked, compute_and_publish, published_state, sample_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.layout import Warehouse
 
     Reader = Callable[[str, int, Table, DayRows], pads.Dataset]
     Publications = dict[DayRows, list[dict[str, Any]]]
@@ -36,10 +41,40 @@ TABLES = {table.qualified_name: table for table in ALL_TABLES}
 
 
 @pytest.fixture(scope="module")
-def published(sample_warehouse: Warehouse) -> Publications:
+def merged_warehouse(sample_warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Return the sample's warehouse after maintenance has merged the files of its days, and removed them."""
+    copy = tmp_path_factory.mktemp("merged") / "warehouse"
+    merged = Warehouse.at(str(shutil.copytree(sample_warehouse.root, copy)))
+    keep = RetentionPolicy(timedelta(0), *[timedelta(days=36500)] * 2, separate_days=timedelta(0))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(maintenance, "_MANY_FILES", 2)
+        actions = maintain(merged, keep, now=datetime(2027, 1, 1, tzinfo=UTC), is_applied=True)
+    assert {action.what for action in actions} == {"merge", "vacuum"}
+    return merged
+
+
+@pytest.fixture(scope="module", params=["sample_warehouse", "merged_warehouse"])
+def warehouse(request: pytest.FixtureRequest) -> Warehouse:
+    """Return a warehouse with a file for each day, or with merged files."""
+    made: Warehouse = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.fixture(scope="module")
+def published(warehouse: Warehouse) -> Publications:
     """Return day -> the tables of its publication, with name, version, row count and content hash."""
-    rows = asked(sample_warehouse, "SELECT cluster, ds, tables FROM publication")
+    rows = asked(warehouse, "SELECT cluster, ds, tables FROM publication")
     return {DayRows(cluster, ds): tables for cluster, ds, tables in rows}
+
+
+@pytest.fixture(scope="module")
+def newest_versions(published: Publications) -> dict[str, int]:
+    """Return table -> the greatest version in `publication`."""
+    newest: dict[str, int] = {}
+    for of_table in chain.from_iterable(published.values()):
+        name, version = of_table["table_name"], of_table["delta_version"]
+        newest[name] = max(version, newest.get(name, version))
+    return newest
 
 
 def by_delta_rs(place: str, version: int, _table: Table, _day: DayRows) -> pads.Dataset:
@@ -54,10 +89,10 @@ def by_duckdb(place: str, version: int, table: Table, day: DayRows) -> pads.Data
     if not files:
         return pads.dataset(pa.Table.from_pylist([], schema))
     names = ", ".join(f'"{column.name}"' for column in table.columns)
-    statement = f"SELECT {names}, $cluster AS cluster, $ds::DATE AS ds FROM read_parquet($files)"  # noqa: S608
+    statement = f"SELECT {names}, $cluster AS cluster, ds FROM read_parquet($files)"  # noqa: S608
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        rows = connection.sql(statement, params={"cluster": day.cluster, "ds": day.ds, "files": files})
+        rows = connection.sql(statement, params={"cluster": day.cluster, "files": files})
         return pads.dataset(rows.to_arrow_table().select(schema.names).cast(schema))
 
 
@@ -66,30 +101,49 @@ READERS: dict[str, Reader] = {"delta-rs": by_delta_rs, "duckdb": by_duckdb}
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_every_reader_finds_what_was_published(
-    sample_warehouse: Warehouse, published: Publications, reader: Reader
+    warehouse: Warehouse, published: Publications, newest_versions: dict[str, int], reader: Reader
 ) -> None:
-    assert_published(sample_warehouse, published, reader)
+    def at_newest_version(place: str, _version: int, table: Table, day: DayRows) -> pads.Dataset:
+        return reader(place, newest_versions[table.qualified_name], table, day)
+
+    assert_published(warehouse, published, at_newest_version)
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_every_reader_finds_a_day_at_the_versions_of_its_publication(
+    sample_warehouse: Warehouse, reader: Reader
+) -> None:
+    rows = asked(sample_warehouse, "SELECT cluster, ds, tables FROM publication")
+    assert_published(sample_warehouse, {DayRows(cluster, ds): tables for cluster, ds, tables in rows}, reader)
 
 
 def test_spark_finds_what_was_published(
-    sample_warehouse: Warehouse, published: Publications, spark: SparkSession
+    warehouse: Warehouse, published: Publications, newest_versions: dict[str, int], spark: SparkSession
 ) -> None:
     """Read only the newest version, which contains the rows of earlier ones, because each read takes Spark a second."""
-    newest: dict[str, int] = {}
-    for of_table in chain.from_iterable(published.values()):
-        name, version = of_table["table_name"], of_table["delta_version"]
-        newest[name] = max(version, newest.get(name, version))
     rows_of_table: dict[str, pads.Dataset] = {}
 
     def by_delta_spark(place: str, _version: int, table: Table, _day: DayRows) -> pads.Dataset:
         name = table.qualified_name
         if name not in rows_of_table:
-            rows = spark.read.format("delta").option("versionAsOf", newest[name]).load(place).toArrow()
+            rows = (
+                spark.read.format("delta").option("versionAsOf", newest_versions[name]).load(place).toArrow()
+            )
             schema = arrow_schema(table)
             rows_of_table[name] = pads.dataset(rows.select(schema.names).cast(schema))
         return rows_of_table[name]
 
-    assert_published(sample_warehouse, published, by_delta_spark)
+    assert_published(warehouse, published, by_delta_spark)
+
+
+def test_a_day_has_the_same_rows_after_the_day_that_it_is_compared_with_was_merged(
+    merged_warehouse: Warehouse, spark: SparkSession
+) -> None:
+    before = published_state(merged_warehouse)
+
+    compute_and_publish(spark, sample_day(SAMPLE_DAYS[-1], merged_warehouse))
+
+    assert published_state(merged_warehouse) == before
 
 
 def assert_published(warehouse: Warehouse, published: Publications, reader: Reader) -> None:
