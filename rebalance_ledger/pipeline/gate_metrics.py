@@ -7,11 +7,13 @@ evaluation of their numbers (`gate_input`).
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
@@ -24,6 +26,7 @@ from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.storage.location import ObjectPath, is_object_store
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES
+from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.exclude_groups import without_groups
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from rebalance_ledger.warehouse.staged_files import rows_of_files, staged_rows
@@ -42,8 +45,9 @@ _BATCH_BYTES: Final = 1024 * 1024
 """Text of the export that a thread reads at a time; it needs about a hundred times as much memory."""
 _LEAST_BATCH_LINES: Final = 128
 """DuckDB joins batches of less than 64 rows into some of 2,048, which need gigabytes if lines are long. Some rows are filtered before."""
+_MEMORY_VARIABLE: Final = "LEDGER_GATE_MEMORY"
 _MEMORY_LIMIT: Final = "1200MB"
-"""Memory limit of the database, without other memory of the process."""
+"""Default memory limit of the database, without other memory of the process."""
 _SMALL_EXPORT_BYTES: Final = 20_000_000
 """For smaller exports, rows are kept in memory and statements are not optimized, which takes two thirds of the time even for 27 MB."""
 _MOST_THREADS: Final = 4
@@ -74,15 +78,23 @@ class Sources(NamedTuple):
 def gate_database_of(stage: StagingArea, sources: Sources) -> Iterator[GateDatabase]:
     """Open a database with everything that the statements read, except the staged tables, which `measure` adds.
 
-    Data beyond its memory limit goes to a temporary folder.
+    Data beyond its memory limit goes to a temporary folder, as far as the statement allows.
+
+    Raises:
+        StagingError: The memory limit is no size, or the statements of the block need more.
     """
+    memory_limit = os.environ.get(_MEMORY_VARIABLE) or _MEMORY_LIMIT
+    if not re.fullmatch(r"[1-9]\d*(\.\d+)?[MGT]i?B", memory_limit):
+        raise StagingError(
+            f"{_MEMORY_VARIABLE} is {memory_limit!r}: write a size, for example {_MEMORY_LIMIT} or 4GB."
+        )
     with TemporaryDirectory(prefix="rebalance-ledger-gate-") as folder:
         lines = Path(folder, "export_line.parquet")
         _write_lines(lines, sources.export)
         config = {
             **SANDBOX_CONFIG,
             "temp_directory": folder,
-            "memory_limit": _MEMORY_LIMIT,
+            "memory_limit": memory_limit,
             "threads": str(min(_MOST_THREADS, os.cpu_count() or 1)),
         }
         export_bytes = sum(file.size_bytes for file in sources.export.manifest.files)
@@ -92,8 +104,14 @@ def gate_database_of(stage: StagingArea, sources: Sources) -> Iterator[GateDatab
             is_small=export_bytes <= _SMALL_EXPORT_BYTES,
         ) as database:
             database.show_files("export_line", [str(lines)])
-            _show_sources(database, stage, sources)
-            yield database
+            try:
+                _show_sources(database, stage, sources)
+                yield database
+            except duckdb.OutOfMemoryException as error:
+                raise StagingError(
+                    f"The gate of {stage.root} needs more than {memory_limit} of memory, and nothing is published: set {_MEMORY_VARIABLE} "
+                    "to a larger size and run the gate again."
+                ) from error
 
 
 def measure(

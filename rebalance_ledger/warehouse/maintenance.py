@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _MANY_FILES: Final = 8
 """Fewer files of a day or a month are not merged."""
 
-_FILES_PER_LOCK: Final = 500
+_FILES_PER_LOCK: Final = 2_000
 """Files of a table that are merged before the lock is released for other writers, and at least one group."""
 
 _SMALL_BYTES: Final = 32 * 1024 * 1024
@@ -109,7 +109,8 @@ def maintain(
             pass  # What interrupted publications left in the tables is taken back, so that it can go.
     done: list[MaintenanceAction] = []
     merged_tables = []
-    for table in (*commits.PUBLISHED_TABLES, PUBLICATION):
+    # `publication` first, because it is opened for each table.
+    for table in (PUBLICATION, *commits.PUBLISHED_TABLES):
         actions = merge_days(warehouse, table, (now - keep.separate_days).date(), is_applied=is_applied)
         merged_tables += [table] * bool(actions)
         done += actions
