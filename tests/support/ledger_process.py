@@ -15,13 +15,32 @@ from typing import TYPE_CHECKING
 from tools.simulated_cluster import Layout, Size, generate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tests.support.fault_injection import Strike
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = "simulated"
 MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
+
+
+def start_ledger(
+    words: Sequence[str], strike: Strike | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Start `ledger` with some arguments, with a fault if one is passed."""
+    program = (
+        ["-c", "import rebalance_ledger.cli.app as c; c.main()"]
+        if strike is None
+        else [str(Path(__file__).with_name("fault_injection.py")), json.dumps(asdict(strike))]
+    )
+    return subprocess.Popen(
+        [sys.executable, *program, *words],
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -47,23 +66,7 @@ class Ledger:
         self, *command: str, ds: date = TUESDAY, strike: Strike | None = None, **environment: str
     ) -> subprocess.Popen[str]:
         """Start a command, with a fault if one is passed."""
-        program = (
-            [sys.executable, "-c", "import rebalance_ledger.cli.app as c; c.main()"]
-            if strike is None
-            else [
-                sys.executable,
-                str(Path(__file__).with_name("fault_injection.py")),
-                json.dumps(asdict(strike)),
-            ]
-        )
-        return subprocess.Popen(
-            [*program, *self.words(*command, ds=ds)],
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return start_ledger(self.words(*command, ds=ds), strike, environment)
 
     def run(
         self,

@@ -7,6 +7,7 @@ import shutil
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from signal import SIGKILL
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,19 +27,21 @@ from rebalance_ledger.warehouse.query import open_groups
 from rebalance_ledger.warehouse.rollback import rollback
 from rebalance_ledger.warehouse.snapshot import Snapshot
 from tests.support.computed_days import asked
+from tests.support.fault_injection import Strike
+from tests.support.ledger_process import start_ledger
 from tests.support.staging_fixtures import owners, result, stage_day
 
 if TYPE_CHECKING:
     from rebalance_ledger.tables import Table
 
 FEW_TABLES = (BROKER, QUEUE_ASSIGNMENT, GATE_RESULT)
-NOW = datetime(2026, 11, 29, tzinfo=UTC)
+NOW = datetime(2020, 11, 29, tzinfo=UTC)
 KEPT = RetentionPolicy(*[timedelta(days=36500)] * 3, separate_days=timedelta(days=25))
 WITHOUT_OLD_FILES = KEPT._replace(unreferenced=timedelta(0))
 CLUSTERS = ("shop", "a'b=c/d %é")
-FIRST, MISSING, LAST = date(2026, 10, 1), date(2026, 10, 4), date(2026, 10, 10)
+FIRST, MISSING, LAST = date(2020, 10, 1), date(2020, 10, 4), date(2020, 10, 10)
 OCTOBER = [FIRST + timedelta(days=number) for number in range(10) if number != 3]
-NOVEMBER = [date(2026, 11, 1), date(2026, 11, 2)]
+NOVEMBER = [date(2020, 11, 1), date(2020, 11, 2)]
 OWNERS = "SELECT cluster, ds::VARCHAR, client_id FROM queue_assignment ORDER BY ALL"
 
 
@@ -89,7 +92,7 @@ def contents(warehouse: Warehouse) -> list[object]:
 
 def expected_merges() -> dict[str, int]:
     return {
-        f"gold/{table} {cluster} 2026-10": 9
+        f"gold/{table} {cluster} 2020-10": 9
         for table in ("queue_assignment", "gate_result", "publication")
         for cluster in CLUSTERS
     }
@@ -115,7 +118,7 @@ def test_every_reader_of_a_merged_day_sees_only_this_day(warehouse: Warehouse) -
     merge(warehouse, WITHOUT_OLD_FILES)
     snapshot = Snapshot(warehouse.root)
     day = PublishedDay(CLUSTERS[1], OCTOBER[4])
-    expected = ["a'b=c/d %é@2026-10-06", "both"]
+    expected = ["a'b=c/d %é@2020-10-06", "both"]
     table = snapshot.published(QUEUE_ASSIGNMENT)
 
     assert sorted(row["client_id"] for row in table.rows([day])) == expected
@@ -188,28 +191,75 @@ def test_a_missing_day_is_added_beside_the_merged_file(warehouse: Warehouse) -> 
     assert ("shop", f"{MISSING}", "late") in asked(warehouse, OWNERS)
 
 
-@pytest.mark.parametrize("call", ["let_publications_name", "record_state"])
-def test_a_merge_that_is_killed_changes_nothing_for_readers(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, call: str
+def run_ledger(words: list[str], strike: Strike | None = None) -> int:
+    """Run `ledger` to its end; return its exit code."""
+    process = start_ledger(words, strike)
+    process.communicate()
+    return process.returncode
+
+
+BEFORE_THE_RECORD = [
+    Strike("rebalance_ledger.warehouse.commits:write_to_table", 2, "after"),
+    *(
+        Strike("rebalance_ledger.warehouse.commits:_commit_files", nth, moment)
+        for nth, moment in [(1, "before"), (2, "after")]
+    ),
+]
+
+
+def test_the_next_writer_reverts_a_killed_merge(warehouse: Warehouse) -> None:
+    before = contents(warehouse)
+    words = ["maintain", "--apply", f"--warehouse={warehouse.root}"]
+    for strike in BEFORE_THE_RECORD:
+        assert run_ledger(words, strike) == -SIGKILL
+        assert contents(warehouse) == before, strike
+
+    publish_owners(warehouse, NOVEMBER[0], "after")
+    publish_owners(warehouse, NOVEMBER[0], f"shop@{NOVEMBER[0]}", "both")
+
+    assert asked(warehouse, "SELECT count(*) FROM queue_assignment") == [(44,)]
+    assert run_ledger(words) == 0
+    assert contents(warehouse) == before
+    for table in (QUEUE_ASSIGNMENT, GATE_RESULT, PUBLICATION):
+        assert len(files_of(warehouse, table)) == 3
+
+
+@pytest.mark.parametrize(
+    "strike",
+    [
+        Strike("rebalance_ledger.warehouse.maintenance:let_publications_name", 1, "before"),
+        Strike("rebalance_ledger.warehouse.commits:replace_day", 1, "after"),
+    ],
+    ids=str,
+)
+def test_a_maintenance_that_is_killed_after_its_merges_has_merged(
+    warehouse: Warehouse, strike: Strike
 ) -> None:
     before = contents(warehouse)
 
-    def kill(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            maintenance if call == "let_publications_name" else commits.PublishedTables, call, kill
-        )
-        with pytest.raises(KeyboardInterrupt):
-            merge(warehouse)
+    assert run_ledger(["maintain", "--apply", f"--warehouse={warehouse.root}"], strike) == -SIGKILL
 
     assert contents(warehouse) == before
+    assert len(files_of(warehouse, QUEUE_ASSIGNMENT)) == 3
     publish_owners(warehouse, NOVEMBER[0], "after")
-    publish_owners(warehouse, NOVEMBER[0], f"shop@{NOVEMBER[0]}", "both")
-    assert asked(warehouse, "SELECT count(*) FROM queue_assignment") == [(44,)]
+    assert ("shop", f"{NOVEMBER[0]}", "after") in asked(warehouse, OWNERS)
+
+
+def test_a_merged_day_whose_publication_is_killed_is_visible_as_before_or_completely(
+    warehouse: Warehouse,
+) -> None:
+    before = asked(warehouse, OWNERS)
     merge(warehouse)
-    assert {len(files_of(warehouse, table)) for table in (QUEUE_ASSIGNMENT, GATE_RESULT, PUBLICATION)} == {3}
+    stage_day(warehouse, FIRST, run_id="new", queue_assignment=owners("new"))
+    words = ["step", "publish", "--cluster=shop", f"--ds={FIRST}", f"--warehouse={warehouse.root}"]
+
+    for call in ("write_to_table", "give_to_table", "replace_day"):
+        strike = Strike(f"rebalance_ledger.warehouse.commits:{call}", 1, "after")
+        assert run_ledger(words, strike) == -SIGKILL
+        assert asked(warehouse, OWNERS) == before
+
+    assert run_ledger(words) == 0
+    assert asked(warehouse, OWNERS) == sorted([*before[:-22], ("shop", f"{FIRST}", "new"), *before[-20:]])
 
 
 def test_a_damaged_file_of_many_days_is_named_and_nothing_is_lost(warehouse: Warehouse) -> None:
@@ -239,7 +289,7 @@ def test_few_files_new_months_and_large_files_are_not_merged(
 
     merges = merge(warehouse)
 
-    assert merges["gold/queue_assignment shop 2026-10"] == 5
+    assert merges["gold/queue_assignment shop 2020-10"] == 5
     assert len(files_of(warehouse, QUEUE_ASSIGNMENT)) == 1 + 4 + 2
 
 
@@ -260,9 +310,9 @@ def test_tables_of_earlier_releases_keep_a_file_for_each_day(
     assert merge(warehouse) == {}
 
     assert [row[1:] for row in asked(warehouse, OWNERS)[:3]] == [
-        ("2026-10-01", "y"),
-        ("2026-10-01", "z"),
-        ("2026-10-02", "x"),
+        ("2020-10-01", "y"),
+        ("2020-10-01", "z"),
+        ("2020-10-02", "x"),
     ]
     assert len(files_of(warehouse, QUEUE_ASSIGNMENT, CLUSTERS[1])) == 11
     assert all(row.is_as_published for row in fingerprint(warehouse.root, CLUSTERS[1]))
@@ -277,6 +327,6 @@ def test_a_refused_day_is_replaced_and_leaves_the_quarantine_when_it_is_publishe
     publish_owners(warehouse, FIRST, "c", cluster=CLUSTERS[1])
 
     assert asked(warehouse, "SELECT cluster, ds::VARCHAR FROM quarantine.gate_result ORDER BY ALL") == [
-        (CLUSTERS[1], "2026-10-10"),
-        ("shop", "2026-10-01"),
+        (CLUSTERS[1], "2020-10-10"),
+        ("shop", "2020-10-01"),
     ]
