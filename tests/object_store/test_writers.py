@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from rebalance_ledger.tables import GATE_RESULT
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.commits import writer_lock
 from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.errors import WriteError
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.object_store.server import object_store
@@ -49,6 +51,36 @@ def test_rows_without_a_staged_file_replace_those_of_their_day_only(in_store: st
         {"ds": MONDAY, "run_id": "one"},
         {"ds": TUESDAY, "run_id": "three"},
     ]
+
+
+def test_merged_days_keep_their_rows_and_one_of_them_can_be_replaced(in_store: str) -> None:
+    place = f"{in_store}/merged/gate_result"
+    week = [MONDAY + timedelta(days=number) for number in range(7)]
+
+    def opened() -> DeltaTable:
+        delta = commits.open_table(place)
+        assert delta is not None
+        return delta
+
+    def publish(ds: date, run_id: str) -> None:
+        rows = commits.rows_of(GATE_RESULT, "shop", ds, [result(run_id=run_id)])
+        commits.replace_day(commits.open_table(place), place, GATE_RESULT, DayRows("shop", ds), rows)
+
+    def run_ids(day: DayRows | None) -> list[str]:
+        rows = commits.rows_of_version(place, opened(), GATE_RESULT, day).to_table(columns=["run_id"])
+        return sorted(rows["run_id"].to_pylist())
+
+    for ds in week:
+        publish(ds, f"{ds}")
+    commits.merge_files(opened(), place, GATE_RESULT, [data_files(opened())])
+
+    [merged] = data_files(opened())
+    assert (merged.first_ds, merged.last_ds) == (week[0], week[-1])
+    assert run_ids(None) == [f"{ds}" for ds in week]
+    assert run_ids(DayRows("shop", week[3])) == [f"{week[3]}"]
+    publish(week[3], "new")
+    assert run_ids(DayRows("shop", week[3])) == ["new"]
+    assert run_ids(None) == [*(f"{ds}" for ds in week if ds != week[3]), "new"]
 
 
 class TestSeveralWriters:
