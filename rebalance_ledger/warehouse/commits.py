@@ -427,22 +427,22 @@ def replace_day(
             description=description(table),
             storage_options=storage_options(place),
         )
-    partition = _partition_of(delta, day)
-    replaced, actions = _without_day(delta, place, table, day)
-    files = _staged_entries(rows, place, table, day, partition) if isinstance(rows, StagedFiles) else None
-    if files is None:
-        whole = rows_of_files(rows.places, table) if isinstance(rows, StagedFiles) else rows
-        files = write_to_table(_batches(whole, arrow_schema(table)), place, partition)
+    replaced, of_other_days = _without_day(delta, place, table, day)
+    of_day = _entries_of_day(rows, place, table, day, _partition_of(delta, day))
     what = f"replace the files of {day.cluster} {day.ds} with the staged ones"
-    return _commit_files(delta, place, what, replaced, [*actions, *files], properties)
+    return _commit_files(delta, place, what, replaced, [*of_other_days, *of_day], properties)
 
 
-def _staged_entries(
-    rows: StagedFiles, place: str, table: Table, day: DayRows, partition: Mapping[str, str]
-) -> list[AddAction] | None:
-    """Make staged files files of a table; None if they have other types than the table."""
-    footers = footers_of(rows, place, day)
-    return give_to_table(rows, footers, place, partition) if have_types_of(footers, table) else None
+def _entries_of_day(
+    rows: pads.Dataset | StagedFiles, place: str, table: Table, day: DayRows, partition: Mapping[str, str]
+) -> list[AddAction]:
+    """Make a day's rows files of a table, which readers ignore until they are committed; return their entries in the commit."""
+    if isinstance(rows, StagedFiles):
+        footers = footers_of(rows, place, day)
+        if have_types_of(footers, table):
+            return give_to_table(rows, footers, place, partition)
+        rows = rows_of_files(rows.places, table)
+    return write_to_table(_batches(rows, arrow_schema(table)), place, partition)
 
 
 def _without_day(
@@ -461,22 +461,30 @@ def _without_day(
     several = [file for file in files if not file.day]
     if not several:
         return files, []
-    all_rows = dataset_of(place, arrow_schema(table), several)
-    try:
+    remedy = "it has rows of other days too, so bring it back from a copy, or publish all days into a new warehouse"
+    with _naming_damaged_file(dataset_of(place, arrow_schema(table), several), remedy):
         with_day = [file for file in several if published_day in days_of(place, [file])]
         other_days = dataset_of(place, arrow_schema(table), with_day).filter(
             pads.field("ds") != pa.scalar(day.ds)
         )
         actions = write_to_table(_batches(other_days, arrow_schema(table)), place, _partition_of(delta, day))
+    return [file for file in files if file.day or file in with_day], actions
+
+
+@contextmanager
+def _naming_damaged_file(rows: pads.Dataset, remedy: str) -> Iterator[None]:
+    """Replace an error of the block by one with the file of the rows that cannot be read, if there is one, and the solution.
+
+    Raises:
+        OSError: The block failed.
+    """
+    try:
+        yield
     except ENGINE_ERRORS as error:
-        damage = find_damage([all_rows])
+        damage = find_damage([rows])
         if damage is None:
             raise
-        raise OSError(
-            f"{damage[0]}, which also has rows of other days, cannot be read ({one_line(damage[1])}); bring it back from a copy, or "
-            "publish the days of this table into a new warehouse"
-        ) from error
-    return [file for file in files if file.day or file in with_day], actions
+        raise OSError(f"{damage[0]} cannot be read ({one_line(damage[1])}); {remedy}") from error
 
 
 def _partition_of(delta: DeltaTable, day: DayRows) -> dict[str, str]:
@@ -509,11 +517,13 @@ def merge_files(
         files = sorted(group, key=lambda file: file.first_ds)
         rows = dataset_of(place, arrow_schema(table), files)
         partition = _partition_of(delta, DayRows(files[0].cluster, files[0].first_ds))
-        written = write_to_table(_batches(rows, arrow_schema(table)), place, partition, is_change=False)
+        with _naming_damaged_file(rows, "bring it back from a copy, or publish its day again"):
+            written = write_to_table(_batches(rows, arrow_schema(table)), place, partition, is_change=False)
+            expected_count = rows.count_rows()
         row_count = sum(json.loads(action.stats)["numRecords"] for action in written)
-        if row_count != rows.count_rows():
+        if row_count != expected_count:
             raise OSError(
-                f"{place} would have {row_count} of {rows.count_rows()} rows in the merged file of {files[0].cluster}"
+                f"{place} would have {row_count} of {expected_count} rows in the merged file of {files[0].cluster}"
             )
         actions += written
         merged += files

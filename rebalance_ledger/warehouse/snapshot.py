@@ -112,7 +112,8 @@ class _OpenTable:
     @cached_property
     def days(self) -> frozenset[PublishedDay]:
         """The days that this version has rows of."""
-        with naming_damage(self.uri, [dataset_of(self.uri, pa.schema([]), self.files)]):
+        read = dataset_of(self.uri, pa.schema([]), [file for file in self.files if not file.day])
+        with naming_damage(self.uri, [read]):
             return days_of(self.uri, self.files)
 
     def state(self, tables: Iterable[Table]) -> State:

@@ -269,11 +269,24 @@ def test_a_damaged_file_of_many_days_is_named_and_nothing_is_lost(warehouse: War
     whole = place.read_bytes()
     place.write_bytes(whole[:100])
 
-    with pytest.raises(WriteError, match=rf"{place.name}, which also has rows of other days, cannot be read"):
+    with pytest.raises(WriteError, match=rf"{place.name} cannot be read .* it has rows of other days too"):
         publish_owners(warehouse, FIRST, "new")
 
     place.write_bytes(whole)
     assert ("shop", f"{FIRST}", "both") in asked(warehouse, OWNERS)
+
+
+def test_a_damaged_file_of_one_day_is_named_by_the_maintenance(warehouse: Warehouse) -> None:
+    before = files_of(warehouse, QUEUE_ASSIGNMENT)
+    [first] = [file for file in before if file.first_ds == FIRST]
+    place = Path(warehouse.published(QUEUE_ASSIGNMENT), first.path)
+    place.chmod(0o600)
+    place.write_bytes(place.read_bytes()[:100])
+
+    with pytest.raises(WriteError, match=rf"{place.name} cannot be read .* or publish its day again"):
+        merge(warehouse)
+
+    assert files_of(warehouse, QUEUE_ASSIGNMENT) == before
 
 
 def test_few_files_new_months_and_large_files_are_not_merged(
