@@ -112,14 +112,7 @@ def measure(*, cluster_count: int = CLUSTER_COUNT, day_count: int = DAY_COUNT) -
     size = f"{cluster_count * day_count:,} publications"
     what = f"publish {_ROW_COUNT} rows into a warehouse with {size}"
     return [
-        Measurement(
-            name="publication_history_cpu",
-            what=f"{what}: CPU time",
-            baseline=f"{_LIMIT_CPU_S:g} s",
-            seconds=tuple(usage.cpu_seconds for usage in with_history),
-            baseline_seconds=(_LIMIT_CPU_S,),
-            bar=1.0,
-        ),
+        *_of_publications("publication_history", what, with_history),
         Measurement(
             name="publication_history_growth",
             what=f"{what}: CPU time",
@@ -127,32 +120,7 @@ def measure(*, cluster_count: int = CLUSTER_COUNT, day_count: int = DAY_COUNT) -
             seconds=tuple(usage.cpu_seconds for usage in with_history),
             baseline_seconds=tuple(usage.cpu_seconds for usage in without_history),
         ),
-        Measurement(
-            name="publication_history_memory",
-            what=f"{what}: most memory",
-            baseline="300 MB",
-            seconds=tuple(float(usage.peak_bytes) for usage in with_history),
-            baseline_seconds=(float(_LIMIT_BYTES),),
-            bar=1.0,
-            unit="bytes",
-        ),
-        Measurement(
-            name="publication_history_merged_cpu",
-            what=f"{what}, merged by month: CPU time",
-            baseline=f"{_LIMIT_CPU_S:g} s",
-            seconds=tuple(usage.cpu_seconds for usage in after_merge),
-            baseline_seconds=(_LIMIT_CPU_S,),
-            bar=1.0,
-        ),
-        Measurement(
-            name="publication_history_merged_memory",
-            what=f"{what}, merged by month: most memory",
-            baseline="300 MB",
-            seconds=tuple(float(usage.peak_bytes) for usage in after_merge),
-            baseline_seconds=(float(_LIMIT_BYTES),),
-            bar=1.0,
-            unit="bytes",
-        ),
+        *_of_publications("publication_history_merged", f"{what}, merged by month", after_merge),
         *(
             Measurement(
                 name=f"sql_history_{name.replace(',', '').replace(' ', '_')}",
@@ -163,6 +131,29 @@ def measure(*, cluster_count: int = CLUSTER_COUNT, day_count: int = DAY_COUNT) -
                 bar=1.0,
             )
             for name, seconds in answers.items()
+        ),
+    ]
+
+
+def _of_publications(name: str, what: str, usages: Sequence[Usage]) -> list[Measurement]:
+    """Return the CPU time and the memory of publications, with their bars."""
+    return [
+        Measurement(
+            name=f"{name}_cpu",
+            what=f"{what}: CPU time",
+            baseline=f"{_LIMIT_CPU_S:g} s",
+            seconds=tuple(usage.cpu_seconds for usage in usages),
+            baseline_seconds=(_LIMIT_CPU_S,),
+            bar=1.0,
+        ),
+        Measurement(
+            name=f"{name}_memory",
+            what=f"{what}: most memory",
+            baseline="300 MB",
+            seconds=tuple(float(usage.peak_bytes) for usage in usages),
+            baseline_seconds=(float(_LIMIT_BYTES),),
+            bar=1.0,
+            unit="bytes",
         ),
     ]
 
