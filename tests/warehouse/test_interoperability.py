@@ -117,10 +117,14 @@ def test_every_reader_finds_a_day_at_the_versions_of_its_publication(
     assert_published(sample_warehouse, {DayRows(cluster, ds): tables for cluster, ds, tables in rows}, reader)
 
 
+@pytest.mark.parametrize("warehouse", ["sample_warehouse"], indirect=True)
 def test_spark_finds_what_was_published(
     warehouse: Warehouse, published: Publications, newest_versions: dict[str, int], spark: SparkSession
 ) -> None:
-    """Read only the newest version, which contains the rows of earlier ones, because each read takes Spark a second."""
+    """Read only the newest version, which contains the rows of earlier ones, because each read takes Spark a second.
+
+    The next test reads merged files with Spark.
+    """
     rows_of_table: dict[str, pads.Dataset] = {}
 
     def by_delta_spark(place: str, _version: int, table: Table, _day: DayRows) -> pads.Dataset:

@@ -207,6 +207,7 @@ BEFORE_THE_RECORD = [
 ]
 
 
+@pytest.mark.e2e
 def test_the_next_writer_reverts_a_killed_merge(warehouse: Warehouse) -> None:
     before = contents(warehouse)
     words = ["maintain", "--apply", f"--warehouse={warehouse.root}"]
@@ -224,6 +225,7 @@ def test_the_next_writer_reverts_a_killed_merge(warehouse: Warehouse) -> None:
         assert len(files_of(warehouse, table)) == 3
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "strike",
     [
@@ -245,6 +247,7 @@ def test_a_maintenance_that_is_killed_after_its_merges_has_merged(
     assert ("shop", f"{NOVEMBER[0]}", "after") in asked(warehouse, OWNERS)
 
 
+@pytest.mark.e2e
 def test_a_merged_day_whose_publication_is_killed_is_visible_as_before_or_completely(
     warehouse: Warehouse,
 ) -> None:
