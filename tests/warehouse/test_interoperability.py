@@ -123,7 +123,7 @@ def test_spark_finds_what_was_published(
 ) -> None:
     """Read only the newest version, which contains the rows of earlier ones, because each read takes Spark a second.
 
-    The next test reads merged files with Spark.
+    The last test reads merged files with Spark.
     """
     rows_of_table: dict[str, pads.Dataset] = {}
 
