@@ -43,7 +43,6 @@ from rebalance_ledger.warehouse.data_files import (
     data_files,
     dataset_of,
     days_of,
-    files_of_days,
 )
 from rebalance_ledger.warehouse.errors import WriteError, one_line
 from rebalance_ledger.warehouse.evolution import (
@@ -192,11 +191,9 @@ class PublishedTables:
         self._written.add(place)
         return version
 
-    def merge(self, table: Table, groups: Iterable[Sequence[DataFile]]) -> None:
-        """Merge files of a table; see `merge_files`."""
-        place, delta = self.warehouse.published(table), self.open(table)
-        if delta is None:
-            return
+    def merge(self, table: Table, delta: DeltaTable, groups: Iterable[Sequence[DataFile]]) -> None:
+        """Merge files of a table at its newest version; see `merge_files`."""
+        place = self.warehouse.published(table)
         if table is PUBLICATION:
             merge_files(delta, place, table, groups, self._state_properties())
             self.close_publication()  # The open table does not show the commit.
@@ -457,7 +454,7 @@ def _without_day(
         OSError: A file with rows of several days cannot be read.
     """
     published_day = PublishedDay(day.cluster, day.ds)
-    files = files_of_days(data_files(delta, day.cluster), {published_day})
+    files = data_files(delta, published_day)
     several = [file for file in files if not file.day]
     if not several:
         return files, []
@@ -599,9 +596,8 @@ def rows_of_version(place: str, delta: DeltaTable, table: Table, day: DayRows | 
     """Return the rows of a day, or of all days, in a table's open version; columns that older code did not write are null."""
     if day is None:
         return dataset_of(place, arrow_schema(table), data_files(delta))
-    days = {PublishedDay(day.cluster, day.ds)}
-    files = files_of_days(data_files(delta, day.cluster), days)
-    return dataset_of(place, arrow_schema(table), files, days=days)
+    published_day = PublishedDay(day.cluster, day.ds)
+    return dataset_of(place, arrow_schema(table), data_files(delta, published_day), days={published_day})
 
 
 def _published_content(

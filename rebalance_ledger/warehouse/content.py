@@ -36,12 +36,6 @@ class DayRows:
     ds: date
 
     @property
-    def predicate(self) -> str:
-        """The day as a SQL predicate; the cluster's name is escaped."""
-        name = self.cluster.replace("'", "''")
-        return f"cluster = '{name}' AND ds = '{self.ds.isoformat()}'"
-
-    @property
     def filter(self) -> pads.Expression:
         """The day as a filter of an Arrow dataset."""
         return (pads.field("cluster") == self.cluster) & (pads.field("ds") == pa.scalar(self.ds))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Set as AbstractSet
 from datetime import date, timedelta
 from functools import reduce
 from operator import and_, or_
@@ -72,8 +71,10 @@ class DataFile(NamedTuple):
         return PublishedDay(self.cluster, self.first_ds) if self.first_ds == self.last_ds else None
 
 
-def data_files(delta: DeltaTable, cluster: str | None = None) -> list[DataFile]:
-    """Return the files of a table's open version, or those of one cluster.
+def data_files(
+    delta: DeltaTable, day: PublishedDay | None = None, *, cluster: str | None = None
+) -> list[DataFile]:
+    """Return the files of a table's open version, those that may have rows of one day, or those of one cluster.
 
     The bounds of `ds` are in each file's statistics. In tables of earlier releases, `ds` is a partition column.
     """
@@ -81,22 +82,24 @@ def data_files(delta: DeltaTable, cluster: str | None = None) -> list[DataFile]:
     bounds = ("partition.ds",) * 2 if "partition.ds" in actions.column_names else ("min.ds", "max.ds")
     names = ("path", "partition.cluster", *bounds, "modification_time", "size_bytes")
     actions = actions.select([name for name in dict.fromkeys(names) if name in actions.column_names])
-    if cluster is not None:
-        actions = actions.filter(pc.equal(actions["partition.cluster"], pa.scalar(cluster)))
+    of_cluster = day.cluster if day else cluster
+    if of_cluster is not None:
+        actions = actions.filter(pc.equal(actions["partition.cluster"], pa.scalar(of_cluster)))
     columns = (
         actions[name].to_pylist() if name in actions.column_names else [None] * len(actions) for name in names
     )
-    return [
-        DataFile(path, of_cluster, first, last, time, size)
+    files = [
+        DataFile(path, name, first, last, time, size)
         if first and last
-        else DataFile(path, of_cluster, *_ALL_DAYS, time, size)
-        for path, of_cluster, first, last, time, size in zip(*columns, strict=True)
+        else DataFile(path, name, *_ALL_DAYS, time, size)
+        for path, name, first, last, time, size in zip(*columns, strict=True)
     ]
+    return files_of_days(files, {day}) if day else files
 
 
 def files_of_days(files: Iterable[DataFile], days: Collection[PublishedDay]) -> list[DataFile]:
     """Return the files that may have rows of some days."""
-    days = days if isinstance(days, AbstractSet) else set(days)
+    days = frozenset(days)
     all_ds = _ds_by_cluster(days)
 
     def may_have_some(file: DataFile) -> bool:
@@ -169,10 +172,10 @@ def dataset_of(
     dataset = pads.FileSystemDataset(fragments, schema, parquet, root)
     if days is None or not any(_may_have_others(file, days) for file in files):
         return dataset
-    return dataset.filter(condition_of_days(days))
+    return dataset.filter(_condition_of_days(days))
 
 
-def condition_of_days(days: Collection[PublishedDay]) -> pads.Expression:
+def _condition_of_days(days: Collection[PublishedDay]) -> pads.Expression:
     """Return the condition that a row is of one of some days."""
     return reduce(
         or_,

@@ -112,12 +112,12 @@ def maintain(
     # `publication` first, because it is opened for each table.
     for table in (PUBLICATION, *commits.PUBLISHED_TABLES):
         actions = merge_days(warehouse, table, (now - keep.separate_days).date(), is_applied=is_applied)
-        merged_tables += [table] * bool(actions)
+        if actions and table is not PUBLICATION:
+            merged_tables.append(table.qualified_name)
         done += actions
     if merged_tables and is_applied:
         with _writing(warehouse) as tables:
-            names = [table.qualified_name for table in merged_tables if table is not PUBLICATION]
-            let_publications_name(tables, {name: tables.versions[name] for name in names})
+            let_publications_name(tables, {name: tables.versions[name] for name in merged_tables})
     for place in (
         *map(warehouse.published, (*commits.PUBLISHED_TABLES, PUBLICATION)),
         warehouse.quarantine(GATE_RESULT),
@@ -163,7 +163,10 @@ def merge_days(
         with _writing(warehouse) as tables:
             delta = tables.open(table)  # Others may have written it since.
             groups = _groups(delta, before) if delta else []
-            tables.merge(table, _first_files(groups, _FILES_PER_LOCK))
+            merged = _first_files(groups, _FILES_PER_LOCK)
+            if delta and merged:
+                tables.merge(table, delta, merged)
+            groups = groups[len(merged) :]
     return actions
 
 

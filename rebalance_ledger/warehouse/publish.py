@@ -14,7 +14,7 @@ import duckdb
 from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.content import DayRows
-from rebalance_ledger.warehouse.data_files import PublishedDay, data_files, files_of_days
+from rebalance_ledger.warehouse.data_files import PublishedDay, data_files
 from rebalance_ledger.warehouse.evolution import bring_up_to_date
 from rebalance_ledger.warehouse.exclude_groups import without_groups
 from rebalance_ledger.warehouse.staged_files import staged_rows
@@ -105,9 +105,7 @@ def _leave_quarantine(warehouse: Warehouse, day: DayRows) -> None:
     """Remove the results of an earlier refusal of the day."""
     place = warehouse.quarantine(GATE_RESULT)
     delta = commits.open_table(place)
-    if delta is not None and files_of_days(
-        data_files(delta, day.cluster), {PublishedDay(day.cluster, day.ds)}
-    ):
+    if delta is not None and data_files(delta, PublishedDay(day.cluster, day.ds)):
         commits.replace_day(
             delta, place, GATE_RESULT, day, commits.rows_of(GATE_RESULT, day.cluster, day.ds, [])
         )

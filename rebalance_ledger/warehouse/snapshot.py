@@ -107,7 +107,7 @@ class _OpenTable:
     def files(self) -> list[DataFile]:
         """The files of this version."""
         with naming_damage(f"The log of {self.uri}"):
-            return data_files(self._delta, self._cluster)
+            return data_files(self._delta, cluster=self._cluster)
 
     @cached_property
     def days(self) -> frozenset[PublishedDay]:

@@ -83,7 +83,7 @@ def merge(warehouse: Warehouse, keep: RetentionPolicy = KEPT, *, is_applied: boo
 
 
 def files_of(warehouse: Warehouse, table: Table, cluster: str = "shop") -> list[data_files.DataFile]:
-    return data_files.data_files(DeltaTable(warehouse.published(table)), cluster)
+    return data_files.data_files(DeltaTable(warehouse.published(table)), cluster=cluster)
 
 
 def contents(warehouse: Warehouse) -> list[object]:
@@ -153,6 +153,7 @@ def test_a_merge_is_no_change_of_data_in_the_log(warehouse: Warehouse) -> None:
         action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action
     ]
     assert changes == [False] * 20
+    assert DeltaTable(warehouse.published(QUEUE_ASSIGNMENT)).version() == version + 1
 
 
 @pytest.mark.parametrize("ds", [OCTOBER[0], OCTOBER[5], OCTOBER[-1]])
