@@ -60,7 +60,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark-warehouse")))
-        .config("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=4")  # for many days instead of one
         .config("spark.driver.extraJavaOptions", _java_options(conf / "spark-defaults.conf"))
     )
     local.getOrCreate()

@@ -128,7 +128,7 @@ def test_spark_finds_what_was_published(
 ) -> None:
     """Read only the newest version, which contains the rows of earlier ones, because each read takes Spark a second.
 
-    The last test reads merged files with Spark.
+    Spark reads merged files in the last test, and in CI in `test_baseline_rows`.
     """
     rows_of_table: dict[str, pads.Dataset] = {}
 
@@ -145,6 +145,8 @@ def test_spark_finds_what_was_published(
     assert_published(warehouse, published, by_delta_spark)
 
 
+@pytest.mark.e2e
+@pytest.mark.nightly
 def test_a_day_has_the_same_rows_after_the_day_that_it_is_compared_with_was_merged(
     merged_warehouse: Warehouse, spark: SparkSession
 ) -> None:
