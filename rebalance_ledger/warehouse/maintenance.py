@@ -226,15 +226,21 @@ def _period(files: list[DataFile]) -> str:
 
 
 def let_publications_name(tables: PublishedTables, versions: dict[str, int]) -> None:
-    """Make readers see newer versions: in the rows of `publication` that record a table's newest version, record these instead."""
+    """Make readers see newer versions: record each in one row of `publication` that records the table's newest version.
+
+    The greatest version of all rows is the one to read. The rows of the newest days come first, because a row may have to be written
+    again with the rows of the other days in its file.
+    """
     rows = tables.publications()
-    named = commits.named_versions(tables)
+    named = commits.named_versions(rows)
+    missing = set(versions)
     changed: dict[DayRows, dict[str, Any]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row["ds"], reverse=True):
         for table in row["tables"]:
             name = table["table_name"]
-            if name in versions and table["delta_version"] == named[name]:
+            if name in missing and table["delta_version"] == named[name]:
                 table["delta_version"] = versions[name]
+                missing.remove(name)
                 changed[DayRows(row["cluster"], row["ds"])] = row
     tables.versions.update(versions)
     for day, row in changed.items():

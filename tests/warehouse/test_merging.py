@@ -114,6 +114,31 @@ def test_the_days_of_an_old_month_become_one_file_and_readers_see_the_same(wareh
     assert merge(warehouse) == {}
 
 
+def test_a_version_that_many_publications_record_is_replaced_in_one_of_them(warehouse: Warehouse) -> None:
+    for number in range(3, 9):
+        publish_owners(
+            warehouse, date(2020, 11, number)
+        )  # Without rows of `queue_assignment`, whose version stays.
+    before = recorded_versions(warehouse)
+    assert [versions[QUEUE_ASSIGNMENT] for versions in before].count(22) == 7
+
+    merge(warehouse, WITHOUT_OLD_FILES)
+
+    after = recorded_versions(warehouse)
+    assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
+    for table in (QUEUE_ASSIGNMENT, GATE_RESULT):
+        newest = max(versions[table] for versions in after)
+        place = warehouse.published(table)
+        assert DeltaTable(place, version=newest).file_uris() == DeltaTable(place).file_uris()
+
+
+def recorded_versions(warehouse: Warehouse) -> list[dict[Table, int]]:
+    """Return the Delta version of each table in each row of `publication`, in the order of clusters and days."""
+    rows = asked(warehouse, "SELECT tables FROM publication ORDER BY cluster, ds")
+    tables = {table.qualified_name: table for table in FEW_TABLES}
+    return [{tables[of["table_name"]]: of["delta_version"] for of in row} for [row] in rows]
+
+
 def test_every_reader_of_a_merged_day_sees_only_this_day(warehouse: Warehouse) -> None:
     merge(warehouse, WITHOUT_OLD_FILES)
     snapshot = Snapshot(warehouse.root)
