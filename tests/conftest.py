@@ -60,7 +60,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark-warehouse")))
-        .config("spark.driver.extraJavaOptions", _java_options(conf / "spark-defaults.conf"))
     )
     local.getOrCreate()
     session = spark_session("tests")
@@ -68,11 +67,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
     # py4j logs its shutdown at interpreter exit, after pytest has closed the captured streams.
     logging.getLogger("py4j").setLevel(logging.WARNING)
-
-
-def _java_options(defaults: Path) -> str:
-    settings = dict(line.split(maxsplit=1) for line in defaults.read_text().splitlines() if " " in line)
-    return settings["spark.driver.extraJavaOptions"]
 
 
 SAMPLE_DAYS = (date(2026, 11, 16), date(2026, 11, 17), date(2026, 11, 18))
