@@ -262,7 +262,7 @@ def prepare_tables(warehouse: Warehouse) -> PublishedTables:
         ]
     else:
         checked = list(PUBLISHED_TABLES)
-        for name, version in named_versions(tables.publications()).items():
+        for name, version in _named_versions(tables).items():
             named[name] = max(version, named.get(name, version))
         if tables.publication:
             refuse_other_types(tables.publication, PUBLICATION)
@@ -280,10 +280,10 @@ def prepare_tables(warehouse: Warehouse) -> PublishedTables:
     return tables
 
 
-def named_versions(publications: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return for each table the newest Delta version that rows of `publication` record."""
+def _named_versions(tables: PublishedTables) -> dict[str, int]:
+    """Return for each table the newest Delta version that a row of `publication` records."""
     versions: dict[str, int] = {}
-    for row in publications:
+    for row in tables.publications():
         for table in row["tables"]:
             name = table["table_name"]
             versions[name] = max(versions.get(name, -1), table["delta_version"])

@@ -108,16 +108,9 @@ def maintain(
         with _writing(warehouse):
             pass  # What interrupted publications left in the tables is taken back, so that it can go.
     done: list[MaintenanceAction] = []
-    merged_tables = []
-    # `publication` first, because it is opened for each table.
+    # `publication` first, because it is read for each table.
     for table in (PUBLICATION, *commits.PUBLISHED_TABLES):
-        actions = merge_days(warehouse, table, (now - keep.separate_days).date(), is_applied=is_applied)
-        if actions and table is not PUBLICATION:
-            merged_tables.append(table.qualified_name)
-        done += actions
-    if merged_tables and is_applied:
-        with _writing(warehouse) as tables:
-            let_publications_name(tables, {name: tables.versions[name] for name in merged_tables})
+        done += merge_days(warehouse, table, (now - keep.separate_days).date(), is_applied=is_applied)
     for place in (
         *map(warehouse.published, (*commits.PUBLISHED_TABLES, PUBLICATION)),
         warehouse.quarantine(GATE_RESULT),
@@ -166,6 +159,8 @@ def merge_days(
             merged = _first_files(groups, _FILES_PER_LOCK)
             if delta and merged:
                 tables.merge(table, delta, merged)
+                if table is not PUBLICATION:
+                    record_version(tables, table)
             groups = groups[len(merged) :]
     return actions
 
@@ -225,26 +220,23 @@ def _period(files: list[DataFile]) -> str:
     return f"{files[0].first_ds}" if len(days) == 1 else f"{files[0].first_ds:%Y-%m}"
 
 
-def let_publications_name(tables: PublishedTables, versions: dict[str, int]) -> None:
-    """Make readers see newer versions: record each in one row of `publication` that records the table's newest version.
+def record_version(tables: PublishedTables, table: Table) -> None:
+    """Record a table's new version in one row of `publication`, in place of the newest one that a row records; readers see it from then on.
 
-    The greatest version of all rows is the one to read. The rows of the newest days come first, because a row may have to be written
-    again with the rows of the other days in its file.
+    The greatest version of all rows is the one to read. Of several rows, the newest day has the smallest file to write again.
     """
-    rows = tables.publications()
-    named = commits.named_versions(rows)
-    missing = set(versions)
-    changed: dict[DayRows, dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: row["ds"], reverse=True):
-        for table in row["tables"]:
-            name = table["table_name"]
-            if name in missing and table["delta_version"] == named[name]:
-                table["delta_version"] = versions[name]
-                missing.remove(name)
-                changed[DayRows(row["cluster"], row["ds"])] = row
-    tables.versions.update(versions)
-    for day, row in changed.items():
-        tables.record(day, {name: value for name, value in row.items() if name not in {"cluster", "ds"}})
+    name = table.qualified_name
+    recorded = [
+        (of_table["delta_version"], row["ds"], row, of_table)
+        for row in tables.publications()
+        for of_table in row["tables"]
+        if of_table["table_name"] == name
+    ]
+    if recorded:
+        *_, row, of_table = max(recorded, key=lambda found: found[:2])
+        of_table["delta_version"] = tables.versions[name]
+        day = DayRows(row.pop("cluster"), row.pop("ds"))
+        tables.record(day, row)
 
 
 def _vacuumed(
