@@ -115,10 +115,9 @@ def test_the_days_of_an_old_month_become_one_file_and_readers_see_the_same(wareh
 
 
 def test_a_version_that_many_publications_record_is_replaced_in_one_of_them(warehouse: Warehouse) -> None:
+    # Without rows of `queue_assignment`, the version of this table stays.
     for number in range(3, 9):
-        publish_owners(
-            warehouse, date(2020, 11, number)
-        )  # Without rows of `queue_assignment`, whose version stays.
+        publish_owners(warehouse, date(2020, 11, number))
     before = recorded_versions(warehouse)
     assert [versions[QUEUE_ASSIGNMENT] for versions in before].count(22) == 7
 
