@@ -192,14 +192,15 @@ class PublishedTables:
         return version
 
     def merge(self, table: Table, delta: DeltaTable, groups: Iterable[Sequence[DataFile]]) -> None:
-        """Merge files of a table at its newest version; see `merge_files`."""
+        """Merge files of a table at its newest version, which readers see from then on; see `merge_files`."""
         place = self.warehouse.published(table)
+        self._written.add(place)
         if table is PUBLICATION:
             merge_files(delta, place, table, groups, self._state_properties())
             self.close_publication()  # The open table does not show the commit.
         else:
             self.versions[table.qualified_name] = merge_files(delta, place, table, groups)
-        self._written.add(place)
+            self.record_version(table)
 
     def record(self, day: DayRows, row: dict[str, Any]) -> None:
         """Write the day's row of `publication` and, in the same commit, the state; readers see both from then on."""
@@ -209,6 +210,22 @@ class PublishedTables:
         replace_day(self.publication, place, PUBLICATION, day, rows, properties)
         self.close_publication()  # The open table does not show the commit.
         self._write_checkpoints()
+
+    def record_version(self, table: Table) -> None:
+        """Record a table's version in one row of `publication`, in place of the newest one that a row records, and the state.
+
+        The greatest version of all rows is the one to read. Of several rows, the newest day has the smallest file to write again.
+        """
+        recorded = [
+            (of_table["delta_version"], row["ds"], row, of_table)
+            for row in self.publications()
+            for of_table in row["tables"]
+            if of_table["table_name"] == table.qualified_name
+        ]
+        if recorded:
+            *_, row, of_table = max(recorded, key=lambda found: found[:2])
+            of_table["delta_version"] = self.versions[table.qualified_name]
+            self.record(DayRows(row.pop("cluster"), row.pop("ds")), row)
 
     def record_state(self) -> None:
         """Record the state if it differs from the recorded one, without a row: after maintenance."""

@@ -24,7 +24,6 @@ from rebalance_ledger.exports.manifest import export_day
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import GATE_RESULT, PUBLICATION
 from rebalance_ledger.warehouse import commits
-from rebalance_ledger.warehouse.content import DayRows
 from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.evolution import NO_HOOKS
 from rebalance_ledger.warehouse.staging import remove_attempts_of_day
@@ -159,8 +158,6 @@ def merge_days(
             merged = _first_files(groups, _FILES_PER_LOCK)
             if delta and merged:
                 tables.merge(table, delta, merged)
-                if table is not PUBLICATION:
-                    record_version(tables, table)
             groups = groups[len(merged) :]
     return actions
 
@@ -218,25 +215,6 @@ def _period(files: list[DataFile]) -> str:
     """Return the days of files, as a day or a month."""
     days = {file.day for file in files}
     return f"{files[0].first_ds}" if len(days) == 1 else f"{files[0].first_ds:%Y-%m}"
-
-
-def record_version(tables: PublishedTables, table: Table) -> None:
-    """Record a table's new version in one row of `publication`, in place of the newest one that a row records; readers see it from then on.
-
-    The greatest version of all rows is the one to read. Of several rows, the newest day has the smallest file to write again.
-    """
-    name = table.qualified_name
-    recorded = [
-        (of_table["delta_version"], row["ds"], row, of_table)
-        for row in tables.publications()
-        for of_table in row["tables"]
-        if of_table["table_name"] == name
-    ]
-    if recorded:
-        *_, row, of_table = max(recorded, key=lambda found: found[:2])
-        of_table["delta_version"] = tables.versions[name]
-        day = DayRows(row.pop("cluster"), row.pop("ds"))
-        tables.record(day, row)
 
 
 def _vacuumed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,13 +11,12 @@ from deltalake import write_deltalake
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from rebalance_ledger.tables import QUARANTINED_GROUP, QUEUE_ASSIGNMENT
-from rebalance_ledger.warehouse import maintenance
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day
 from rebalance_ledger.warehouse.layout import Warehouse
-from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
 from rebalance_ledger.warehouse.publish import publish
 from spark_jobs.baseline import BaselineRows
 from spark_jobs.session import read_delta
+from tests.support.merged_days import merge_and_remove
 from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, stage_day
 
 if TYPE_CHECKING:
@@ -58,15 +57,13 @@ def test_rows_are_those_of_the_version_that_was_named(spark: SparkSession, tmp_p
 
 
 def test_rows_are_the_same_after_the_files_of_the_day_were_merged_and_removed(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     warehouse = Warehouse.at(str(tmp_path / "warehouse"))
     wednesday = TUESDAY + timedelta(days=1)
     for ds, client_id in ((MONDAY, "c1"), (TUESDAY, "c2")):
         stage_day(warehouse, ds, cluster=HOSTILE, queue_assignment=owners(client_id))
         publish(warehouse, HOSTILE, ds)
-    keep = RetentionPolicy(timedelta(0), *[timedelta(days=36500)] * 2, separate_days=timedelta(0))
-    monkeypatch.setattr(maintenance, "_MANY_FILES", 2)
 
     def rows_of_tuesday() -> list[Row]:
         earlier = newest_earlier_day(warehouse, HOSTILE, wednesday, COMPARED_TABLES)
@@ -76,9 +73,8 @@ def test_rows_are_the_same_after_the_files_of_the_day_were_merged_and_removed(
         return rows
 
     before = rows_of_tuesday()
-    actions = maintain(warehouse, keep, now=datetime(2027, 1, 1, tzinfo=UTC), is_applied=True)
+    merge_and_remove(warehouse)
 
-    assert {action.what for action in actions} == {"merge", "vacuum"}
     assert [row["client_id"] for row in before] == ["c2"]
     assert rows_of_tuesday() == before
 

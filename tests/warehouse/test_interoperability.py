@@ -6,7 +6,6 @@ Spark, delta-rs and duckdb read the same rows at the versions in `publication`.
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +16,12 @@ import pytest
 from deltalake import DeltaTable
 
 from rebalance_ledger.tables import ALL_TABLES
-from rebalance_ledger.warehouse import maintenance
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import Content, DayRows, content_of
 from rebalance_ledger.warehouse.layout import Warehouse
-from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
 from tests.conftest import SAMPLE_DAYS
 from tests.support.computed_days import asked, compute_and_publish, published_state, sample_day
+from tests.support.merged_days import merge_and_remove
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,11 +43,7 @@ def merged_warehouse(sample_warehouse: Warehouse, tmp_path_factory: pytest.TempP
     """Return the sample's warehouse after maintenance has merged the files of its days, and removed them."""
     copy = tmp_path_factory.mktemp("merged") / "warehouse"
     merged = Warehouse.at(str(shutil.copytree(sample_warehouse.root, copy)))
-    keep = RetentionPolicy(timedelta(0), *[timedelta(days=36500)] * 2, separate_days=timedelta(0))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(maintenance, "_MANY_FILES", 2)
-        actions = maintain(merged, keep, now=datetime(2027, 1, 1, tzinfo=UTC), is_applied=True)
-    assert {action.what for action in actions} == {"merge", "vacuum"}
+    merge_and_remove(merged)
     return merged
 
 

@@ -19,7 +19,7 @@ from rebalance_ledger.warehouse import commits, maintenance
 from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
-from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain, record_version
+from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.rollback import rollback
 from rebalance_ledger.warehouse.staging import attempt
@@ -138,7 +138,7 @@ def test_a_day_in_many_files_becomes_one_and_readers_see_the_same(warehouse: War
         write_deltalake(place, rows, mode="append")
     tables = commits.PublishedTables(warehouse)  # A publisher of a large day does this.
     tables.versions[QUEUE_ASSIGNMENT.qualified_name] = int(DeltaTable(place).version())
-    record_version(tables, QUEUE_ASSIGNMENT)
+    tables.record_version(QUEUE_ASSIGNMENT)
     before = asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL")
 
     output = maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True)
