@@ -24,13 +24,12 @@ DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
 
 @pytest.fixture(scope="session")
 def single_machine_fingerprint(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Return the fingerprint of the sample's three days, computed by `ledger run`."""
+    """Return the fingerprint of the sample's three days, computed side by side by `ledger backfill`."""
     warehouse = tmp_path_factory.mktemp("one-machine") / "warehouse"
-    for day in DAYS:
-        project(
-            "ledger", "run", f"--cluster={CLUSTER}", f"--ds={day}",
-            f"--exports={EXPORTS}", f"--settings={SETTINGS}", f"--warehouse={warehouse}",
-        )  # fmt: skip
+    project(
+        "ledger", "backfill", f"--cluster={CLUSTER}", f"--from={DAYS[0]}", f"--to={DAYS[-1]}",
+        f"--exports={EXPORTS}", f"--settings={SETTINGS}", f"--warehouse={warehouse}",
+    )  # fmt: skip
     return fingerprint(str(warehouse), {})
 
 
