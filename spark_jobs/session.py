@@ -39,6 +39,8 @@ _WRITERS: Final = 4
 _EXPORT_BYTES_PER_PARTITION: Final = 100_000_000
 
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_GENERATED_CODE: Final = "spark.sql.codegen.wholeStage"
+_CODE_FACTORY: Final = "spark.sql.codegen.factoryMode"
 
 _ARROW_BATCH: Final = "16m"
 """Size of the batches for Python workers, a quarter of Spark's default: a worker holds a batch and its results in memory."""
@@ -138,18 +140,26 @@ def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
     """Configure the session, within the block, for a day with an export of this size.
 
     A small day has one partition (see `in_one_part_if_small`), so that nothing is shuffled and a query with a hundred joins has few
-    stages. A large day uses generated code, and enough partitions to sort and join each in memory. Other days use `spark-defaults.conf`.
+    stages. Its queries are planned once and interpreted, on a cluster too: to plan them again after each stage, or to compile them, takes
+    longer than their rows. A large day uses generated code, and enough partitions to sort and join each in memory. Other days use
+    `spark-defaults.conf`.
     """
     settings: dict[str, str] = {}
     if export_bytes < SMALL_EXPORT_BYTES:
-        settings = {_PARTITIONS: "1", "spark.sql.autoBroadcastJoinThreshold": "-1"}
+        settings = {
+            _PARTITIONS: "1",
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.adaptive.enabled": "false",
+            _GENERATED_CODE: "false",
+            _CODE_FACTORY: "NO_CODEGEN",
+        }
     elif export_bytes >= LARGE_EXPORT_BYTES:
         partition_count = max(
             int(str(spark.conf.get(_PARTITIONS))), export_bytes // _EXPORT_BYTES_PER_PARTITION
         )
         settings = {
-            "spark.sql.codegen.wholeStage": "true",
-            "spark.sql.codegen.factoryMode": "FALLBACK",
+            _GENERATED_CODE: "true",
+            _CODE_FACTORY: "FALLBACK",
             _PARTITIONS: str(partition_count),
         }
     before = {name: str(spark.conf.get(name)) for name in settings}

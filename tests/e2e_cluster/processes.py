@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 _VENV = ROOT / ".venv"
 _START_SECONDS = 300
 _WORKERS = 2
-# Compiling a plan takes longer than running it on the sample's few rows (see conf/spark). The containers compile, as deployed.
+# As on one machine (see conf/spark), because the days are small. The containers use both compilers of the JVM, as deployed.
 _FOR_FEW_ROWS = """
-spark.sql.codegen.wholeStage      false
-spark.sql.codegen.factoryMode     NO_CODEGEN
 spark.driver.extraJavaOptions     -Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m
 spark.executor.extraJavaOptions   -Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m
 """

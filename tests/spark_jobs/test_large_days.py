@@ -57,6 +57,27 @@ def test_nothing_of_a_small_day_is_shuffled(spark: SparkSession, tmp_path: Path)
     assert settings(spark) == of_other_days
 
 
+def test_a_small_day_on_a_cluster_is_planned_once_and_interpreted(spark: SparkSession) -> None:
+    of_a_cluster = {
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.codegen.wholeStage": "true",
+        "spark.sql.codegen.factoryMode": "FALLBACK",
+    }
+    of_this_machine = {name: str(spark.conf.get(name)) for name in of_a_cluster}
+    for name, value in of_a_cluster.items():
+        spark.conf.set(name, value)
+    try:
+        with suited_to(spark, SMALL_EXPORT_BYTES - 1):
+            counted = spark.range(100).groupBy("id").count()
+            plan = counted._jdf.queryExecution().executedPlan().toString()
+            assert "Adaptive" not in plan
+            assert "*(" not in plan  # the mark of generated code
+        assert {name: spark.conf.get(name) for name in of_a_cluster} == of_a_cluster
+    finally:
+        for name, value in of_this_machine.items():
+            spark.conf.set(name, value)
+
+
 def test_a_large_day_keeps_a_larger_configured_number_of_partitions(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", 64)
