@@ -111,15 +111,12 @@ def _read(folder: Path) -> dict[str, float]:
     from spark_jobs.session import spark_session  # noqa: PLC0415
     from spark_jobs.silver.day_export import DayExport  # noqa: PLC0415
     from spark_jobs.silver.offset_file_snapshots import readings  # noqa: PLC0415
-    from spark_jobs.silver.reader import read_silver  # noqa: PLC0415
+    from spark_jobs.silver.reader import stage_silver  # noqa: PLC0415
 
     directory = export_directory(folder / "exports", _CLUSTER, _DS)
     day = DayExport(directory, load_manifest(directory))
     spark = spark_session("bench: offset files")
-    silver = read_silver(spark, [day], {day.key: StagingArea(str(folder), "stage")})
-    index = str(folder / "index.parquet")
-    silver["offset_file"].write.parquet(index)
-    silver["offset_file"] = spark.read.parquet(index)
+    silver = stage_silver(spark, [day], {day.key: StagingArea(str(folder), "stage")})
     start = time.perf_counter()
     readings(spark, silver, [day]).write.parquet(str(folder / "reading.parquet"))
     seconds = time.perf_counter() - start

@@ -23,7 +23,6 @@ from rebalance_ledger.tables import (
     QUEUE_ASSIGNMENT,
     QUEUE_SHARING,
     ROUTE_DIVERGENCE,
-    SILVER_TABLES,
 )
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, EarlierDay, newest_earlier_day
 from rebalance_ledger.warehouse.staging import attempt
@@ -45,9 +44,9 @@ from spark_jobs.gold.route_divergence import route_divergence
 from spark_jobs.session import suited_to, thread_pool, without_temp_views
 from spark_jobs.silver.day_export import DayExport
 from spark_jobs.silver.offset_file_snapshots import readings
-from spark_jobs.silver.reader import read_silver
+from spark_jobs.silver.reader import stage_silver
 from spark_jobs.staged_day import StagedDay
-from spark_jobs.staging import write_readings, write_table, write_tables, write_work
+from spark_jobs.staging import write_readings, write_table, write_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -157,7 +156,7 @@ def _stage_days(
     exports = [day.export for day in days.values()]
     stages = {key: day.stage for key, day in days.items()}
     write_intermediate = partial(write_work, spark, stages)
-    silver = write_tables(spark, stages, SILVER_TABLES, read_silver(spark, exports, stages))
+    silver = stage_silver(spark, exports, stages)
     submitted: dict[Table, Future[DataFrame]] = {}
 
     def gold(table: Table) -> DataFrame:

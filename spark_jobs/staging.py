@@ -16,16 +16,16 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from rebalance_ledger.progress import logged
 from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.warehouse.arrow_schema import arrow_type
 from rebalance_ledger.warehouse.layout import OFFSET_READINGS, StagingArea
 from spark_jobs.day_key import DAY
-from spark_jobs.session import in_one_part_if_small, read_parquet, spark_schema, thread_pool
+from spark_jobs.session import in_one_part_if_small, no_rows, read_parquet, spark_schema, thread_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -69,9 +69,7 @@ def write_readings(spark: SparkSession, stages: DayStages, rows: DataFrame) -> D
     return read_parquet(spark, rows.schema, folder)
 
 
-def write_work(
-    spark: SparkSession, stages: DayStages, name: str, rows: DataFrame, *, folder_by: str | None = None
-) -> DataFrame:
+def write_work(spark: SparkSession, stages: DayStages, name: str, rows: DataFrame) -> DataFrame:
     """Write an intermediate result that several steps read, and return it as it was written.
 
     Args:
@@ -79,44 +77,36 @@ def write_work(
         stages: The days' stages; the result for all days is written to the first one.
         name: Name of the result.
         rows: Its rows.
-        folder_by: Optional partition column with few values, so that readers of one value read only its rows.
     """
-    folder = _first(stages).work(name)
-    rows = _in_one_task_if_small(spark, stages, rows)
-    rows.write.mode("overwrite").partitionBy(*filter(None, [folder_by])).parquet(folder)
+    folder = first_stage(stages).work(name)
+    _in_one_task_if_small(spark, stages, rows).write.mode("overwrite").parquet(folder)
     return read_parquet(spark, rows.schema, folder)
 
 
-def write_work_batches(
-    spark: SparkSession,
-    stages: DayStages,
-    name: str,
-    schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
-    *,
-    folder_by: str,
-) -> DataFrame:
-    """Write an intermediate result as `write_work` does, from rows of this process."""
-    folder = _first(stages).work(name)
-    file_system, path = file_system_of(folder)
-    partitioning = pads.partitioning(pa.schema([schema.field(folder_by)]), flavor="hive")
-    pads.write_dataset(
-        batches,
-        path,
-        schema=schema,
-        format="parquet",
-        filesystem=file_system,
-        partitioning=partitioning,
-        existing_data_behavior="delete_matching",
-    )
-    return read_parquet(spark, from_arrow_schema(schema), folder)
+def stage_files(spark: SparkSession, stages: DayStages, table: Table, files: Sequence[str]) -> DataFrame:
+    """Stage the rows of Parquet files with the columns of a table and others, and return the table.
+
+    Args:
+        spark: The session.
+        stages: The days' stages.
+        table: The table.
+        files: Files with the rows of all days, which fit into memory. They must exist as long as the table is read.
+    """
+    schema = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.all_columns])
+    with logged(table.qualified_name) as work:
+        rows = read_files(files, schema.names) if files else schema.empty_table()
+        _stage_rows(stages, rows, lambda stage: stage.table(table))
+        work.row_count = rows.num_rows
+    return read_parquet(spark, spark_schema(table), *files) if files else no_rows(spark, spark_schema(table))
 
 
-def work_rows(stages: DayStages, name: str, columns: list[str], condition: pads.Expression) -> pa.Table:
-    """Return some rows of an intermediate result to this process."""
-    file_system, path = file_system_of(_first(stages).work(name))
-    rows = pads.dataset(path, format="parquet", filesystem=file_system, partitioning="hive")
-    return rows.to_table(columns=columns, filter=condition)
+def read_files(
+    files: Sequence[str], columns: list[str], condition: pads.Expression | None = None
+) -> pa.Table:
+    """Return columns of Parquet files to this process, of all rows or of some."""
+    file_system, _ = file_system_of(files[0])
+    paths = [file_system_of(file)[1] for file in files]
+    return pads.dataset(paths, format="parquet", filesystem=file_system).to_table(columns, filter=condition)
 
 
 def _write_by_day(
@@ -131,26 +121,34 @@ def _write_by_day(
         RuntimeError: A row belongs to none of the days.
     """
     if len(stages) == 1:
-        folder = folder_of(_first(stages))
+        folder = folder_of(first_stage(stages))
         rows = _in_one_task_if_small(spark, stages, rows)
         rows.write.mode("overwrite").parquet(folder)
         _merge_small_files(folder)
         return folder
     # Spark would take longer to write a small file for each day than to compute the rows.
-    written = f"{_first(stages).work('by_day')}/{uuid4()}"
+    written = f"{first_stage(stages).work('by_day')}/{uuid4()}"
     rows.write.parquet(written)
     file_system, path = file_system_of(written)
-    table = pads.dataset(path, format="parquet", filesystem=file_system).to_table()
+    _stage_rows(stages, pads.dataset(path, format="parquet", filesystem=file_system).to_table(), folder_of)
+    return written
+
+
+def _stage_rows(stages: DayStages, rows: pa.Table, folder_of: Callable[[StagingArea], str]) -> None:
+    """Write rows to the stages of their days, in one file each.
+
+    Raises:
+        RuntimeError: A row belongs to none of the days.
+    """
     row_count = 0
     for (cluster, ds), stage in stages.items():
-        of_day = table.filter((pads.field(DAY[0]) == cluster) & (pads.field(DAY[1]) == ds))
+        of_day = rows.filter((pads.field(DAY[0]) == cluster) & (pads.field(DAY[1]) == ds))
         row_count += of_day.num_rows
         file_system, folder = file_system_of(folder_of(stage))
         file_system.create_dir(folder)
         pq.write_table(of_day, f"{folder}/part-{uuid4()}.parquet", filesystem=file_system)
-    if row_count != table.num_rows:
-        raise RuntimeError(f"{written} has rows of a day that is not computed.")
-    return written
+    if row_count != rows.num_rows:
+        raise RuntimeError(f"{folder_of(first_stage(stages))} would miss rows of days that are not computed.")
 
 
 def _in_one_task_if_small(spark: SparkSession, stages: DayStages, rows: DataFrame) -> DataFrame:
@@ -183,5 +181,6 @@ def _row_count(folder: str) -> int:
     return int(pads.dataset(path, format="parquet", filesystem=file_system).count_rows())
 
 
-def _first(stages: DayStages) -> StagingArea:
+def first_stage(stages: DayStages) -> StagingArea:
+    """Return the stage that has the intermediate results of all days."""
     return next(iter(stages.values()))

@@ -2,16 +2,15 @@
 
 Each worker imports this module when it starts, so it imports neither PySpark nor what only the driver needs.
 
-Belongs here: the rows of one line. Does not belong here: which lines count (`reader`), and the meaning of a line
-(`rebalance_ledger.exports.contract`, `rebalance_ledger.exports.payloads`).
+Belongs here: the rows of one line, and Arrow batches of them. Does not belong here: which lines count (`reader`), files of rows
+(`parsed_lines`), and the meaning of a line (`rebalance_ledger.exports.contract`, `rebalance_ledger.exports.payloads`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -21,24 +20,26 @@ from rebalance_ledger.exports.redaction import redact_envelope, redact_text, red
 from rebalance_ledger.tables import OFFSET_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import date
 
     from rebalance_ledger.exports.contract import Envelope
 
-FACT_SCHEMA = pa.schema(
-    [
-        ("cluster", pa.string()),
-        ("ds", pa.date32()),
-        ("table_name", pa.string()),
-        ("file_name", pa.string()),
-        ("line_number", pa.int64()),
-        ("row", pa.string()),
-        ("question", pa.int64()),
-        ("answer", pa.int64()),
-    ]
+LINE_FIELDS: Final = (
+    pa.field("cluster", pa.string()),
+    pa.field("ds", pa.date32()),
+    pa.field("file_name", pa.string()),
+    pa.field("line_number", pa.int64()),
 )
-_ROW_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False)
+"""Identity of the line of a row."""
+
+QUESTION_FIELDS: Final = (
+    pa.field("broker_addr", pa.string()),
+    pa.field("question", pa.int64()),
+    pa.field("answer", pa.int64()),
+)
+"""Additional columns of `export_record`: the address of the broker that was asked, and hashes of the question and of the answer."""
+
 _HASH_BYTES = 8
 
 
@@ -73,51 +74,55 @@ class Contradiction(NamedTuple):
 
 
 def parse_batches(
-    files: Mapping[str, ExportFile], contradictions: Mapping[Line, Contradiction] | None = None
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function, also for `mapInArrow`, that parses lines into rows of `FACT_SCHEMA`.
-
-    In these rows, `row` is a silver row as JSON. A row of `export_record` also has `broker_addr`, the address of the broker that was
-    asked, and the columns `question` and `answer` are hashes of the question and of the answer; other rows have null there.
+    batches: Iterable[pa.RecordBatch],
+    files: Mapping[str, ExportFile],
+    schemas: Mapping[str, pa.Schema],
+    contradictions: Mapping[Line, Contradiction] | None = None,
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of lines, those of each table in batches of their own.
 
     Args:
+        batches: Lines, with the columns of `day_export.batches_of_lines`.
         files: File key (see `export_file_key`) -> file.
+        schemas: Table -> schema of its rows: `LINE_FIELDS`, for `export_record` `QUESTION_FIELDS`, and columns of the table.
         contradictions: Parse only these lines, and treat them as unreadable; None to parse all lines.
+
+    Yields:
+        The name of a table, and rows with its schema.
     """
+    lines_read: dict[tuple[str, int], int] = defaultdict(int)
+    for batch in batches:
+        rows_of_batch: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        columns = (
+            batch.column(name).to_pylist()
+            for name in ("file_key", "block_start", "first_line_number", "value")
+        )
+        for file_key, block_start, first_line_number, text in zip(*columns, strict=True):
+            cluster, ds, file, kind = files[file_key]
+            line_number = first_line_number + lines_read[file_key, block_start]
+            lines_read[file_key, block_start] += 1
+            line = Line(cluster, ds, file, line_number)
+            contradiction = contradictions.get(line) if contradictions else None
+            if contradictions and contradiction is None:
+                continue
+            identity = {"cluster": cluster, "ds": ds, "file_name": file, "line_number": line_number}
+            for table, row in rows_of_line(file, kind, line_number, text, contradiction):
+                row.update(identity)
+                rows_of_batch[table].append(row)
+        for table, rows in rows_of_batch.items():
+            yield table, _batch(rows, schemas[table])
 
-    def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lines_read: dict[tuple[str, int], int] = defaultdict(int)
-        for batch in batches:
-            facts_of_batch: list[tuple[str, date, str, str, int, str, int | None, int | None]] = []
-            columns = (
-                batch.column(name).to_pylist()
-                for name in ("file_key", "block_start", "first_line_number", "value")
-            )
-            for file_key, block_start, first_line_number, text in zip(*columns, strict=True):
-                cluster, ds, file, kind = files[file_key]
-                line_number = first_line_number + lines_read[file_key, block_start]
-                lines_read[file_key, block_start] += 1
-                line = Line(cluster, ds, file, line_number)
-                contradiction = contradictions.get(line) if contradictions else None
-                if contradictions and contradiction is None:
-                    continue
-                for name, row in rows_of_line(file, kind, line_number, text, contradiction):
-                    hashes = row.pop("question", None), row.pop("answer", None)
-                    facts_of_batch.append(
-                        (cluster, ds, name, file, line_number, _ROW_JSON.encode(row), *hashes)
-                    )
-            columns_of_facts = (
-                zip(*facts_of_batch, strict=True) if facts_of_batch else [[]] * len(FACT_SCHEMA)
-            )
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array(values, field.type)
-                    for values, field in zip(columns_of_facts, FACT_SCHEMA, strict=True)
-                ],
-                schema=FACT_SCHEMA,
-            )
 
-    return parse
+def _batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [_column([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Return the values of a column; timestamps are ISO 8601 text, as in `rebalance_ledger.exports.payloads.Fact`."""
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, pa.string()).cast(kind)
+    return pa.array(values, kind)
 
 
 def rows_of_line(

@@ -1,32 +1,34 @@
-"""Read the files of exports into the silver tables.
+"""Read the files of exports into the staged silver tables.
 
-Each line is parsed once, in parallel. The parsed rows are written to disk, one folder per table, because an export may be larger than
+Each line is parsed once, in parallel. The parsed rows are written to disk, in files of one table, because an export may be larger than
 memory (docs/adr/0018).
 
-Belongs here: which lines count, and typed rows. Does not belong here: the rows of one line (`line_parsing`).
+Belongs here: which lines count. Does not belong here: the rows of one line (`line_parsing`) and their files (`parsed_lines`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
+from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
 from rebalance_ledger.exports.payloads import CODES_THAT_ANSWER, NOT_ONLINE
 from rebalance_ledger.tables import SILVER_TABLES
 from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
 from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
+from rebalance_ledger.warehouse.arrow_schema import arrow_type
 from spark_jobs.day_key import DAY
-from spark_jobs.session import from_rows, is_small, setting_bytes, spark_schema
+from spark_jobs.session import from_rows, is_small, no_rows, read_parquet, setting_bytes, thread_pool
 from spark_jobs.silver.day_export import batches_of_lines, export_file_key, read_lines
-from spark_jobs.silver.line_parsing import FACT_SCHEMA, Contradiction, ExportFile, Line, parse_batches
-from spark_jobs.staging import work_rows, write_work, write_work_batches
+from spark_jobs.silver.line_parsing import LINE_FIELDS, QUESTION_FIELDS, Contradiction, ExportFile, Line
+from spark_jobs.silver.parsed_lines import WRITTEN_SCHEMA, Parser
+from spark_jobs.staging import first_stage, read_files, stage_files, write_tables, write_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,11 +40,10 @@ if TYPE_CHECKING:
     from spark_jobs.silver.day_export import DayExport
     from spark_jobs.staging import DayStages
 
-_LINE_KEY = (*DAY, "file_name", "line_number")
+_LINE_KEY = tuple(field.name for field in LINE_FIELDS)
 _TABLES_OF_ALL_LINES = (EXPORT_RECORD, REJECTED_RECORD)
 """Tables with rows of every line, including lines whose answers are ignored."""
 
-_PARSED = "parsed_line"
 _FIRST_LINES = pa.schema(
     [("file_key", pa.string()), ("block_start", pa.int64()), ("first_line_number", pa.int64())]
 )
@@ -50,66 +51,107 @@ _MOST_NAMED_LINES = 5
 _BYTES_PER_TASK = 16 * 1024 * 1024
 
 
-def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStages) -> dict[str, DataFrame]:
-    """Return the silver tables of several days, by name. The exports have been read; the tables are computed on demand.
+class _Parsed(NamedTuple):
+    """The rows of parsed lines: the files of each table, and their schemas."""
+
+    files: Mapping[str, Sequence[str]]
+    schemas: Mapping[str, pa.Schema]
+
+    def rows(self, spark: SparkSession, table: Table) -> DataFrame:
+        """Return the rows of one table, from its files alone."""
+        schema = from_arrow_schema(self.schemas[table.name])
+        files = self.files.get(table.name)
+        return read_parquet(spark, schema, *files) if files else no_rows(spark, schema)
+
+
+def stage_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStages) -> dict[str, DataFrame]:
+    """Stage the silver tables of several days, and return them by name as they were written.
 
     Args:
         spark: The session.
         days: The exports, with their verified manifests.
         stages: The days' stages; the parsed lines are written to the first one and must exist as long as the tables are read.
     """
-    parsed = _write_parsed(spark, days, stages, _PARSED)
-    if not _has_repeats(stages, _PARSED):
-        return {table.name: _typed(parsed, table) for table in SILVER_TABLES}
-    repeats = write_work(spark, stages, "repeated_line", _repeated_lines(parsed))
+    parsed = _parse(spark, days, stages, "parsed_line")
+    if _has_repeats(parsed):
+        return write_tables(spark, stages, SILVER_TABLES, _counted(spark, days, stages, parsed))
+    if sum(day.size_bytes for day in days) >= LARGE_EXPORT_BYTES:
+        return write_tables(
+            spark, stages, SILVER_TABLES, {table.name: parsed.rows(spark, table) for table in SILVER_TABLES}
+        )
+    # The files have the rows of the tables already, and a Spark job for each table would take longer than to copy them.
+    with thread_pool(spark) as pool:
+        staged = {
+            table.name: pool.submit(stage_files, spark, stages, table, parsed.files.get(table.name, ()))
+            for table in SILVER_TABLES
+        }
+        return {name: done.result() for name, done in staged.items()}
+
+
+def _counted(
+    spark: SparkSession, days: Sequence[DayExport], stages: DayStages, parsed: _Parsed
+) -> dict[str, DataFrame]:
+    """Return the rows of each silver table without those of lines that do not count."""
+    repeats = write_work(spark, stages, "repeated_line", _repeated_lines(parsed.rows(spark, EXPORT_RECORD)))
     contradictions = _contradictions(repeats)
-    if contradictions:
-        # Parse contradicting lines again, as unreadable ones. Only the set of all lines shows which lines these are.
-        unreadable = _write_parsed(spark, days, stages, "contradicting_line", contradictions)
-        all_lines = _without(parsed, repeats.where("is_contradicted")).unionByName(unreadable)
-        counted = _without(parsed, repeats.where("not counts")).unionByName(unreadable)
-    else:
-        all_lines = parsed
-        counted = _without(parsed, repeats.where("not counts"))
-    return {
-        table.name: _typed(all_lines if table in _TABLES_OF_ALL_LINES else counted, table)
-        for table in SILVER_TABLES
-        if table is not EXPORT_RECORD
-    } | {EXPORT_RECORD.name: _with_counted_lines(_typed(all_lines, EXPORT_RECORD), repeats)}
+    # Parse contradicting lines again, as unreadable ones. Only the set of all lines shows which lines these are.
+    unreadable = _parse(spark, days, stages, "contradicting_line", contradictions) if contradictions else None
+
+    def counted(table: Table) -> DataFrame:
+        is_ignored = "is_contradicted" if table in _TABLES_OF_ALL_LINES else "not counts"
+        rows = parsed.rows(spark, table)
+        if table not in _TABLES_OF_ALL_LINES or unreadable:
+            rows = _without(rows, repeats.where(is_ignored))
+        return rows.unionByName(unreadable.rows(spark, table)) if unreadable else rows
+
+    tables = {table.name: counted(table) for table in SILVER_TABLES}
+    return tables | {EXPORT_RECORD.name: _with_counted_lines(tables[EXPORT_RECORD.name], repeats)}
 
 
-def _write_parsed(
+def _parse(
     spark: SparkSession,
     days: Sequence[DayExport],
     stages: DayStages,
     name: str,
     contradictions: Mapping[Line, Contradiction] | None = None,
-) -> DataFrame:
-    """Parse the lines of the days' exports, write the rows, and return them as they were written; see `parse_batches`."""
-    parse = parse_batches(_files_by_key(days), contradictions)
+) -> _Parsed:
+    """Parse the lines of the days' exports and write their rows; see `parse_batches`."""
+    folder = first_stage(stages).work(name)
+    schemas = {table.name: _schema(table) for table in SILVER_TABLES}
+    parser = Parser(folder, _files_by_key(days), schemas, contradictions)
     if len(days) == 1 and is_small(spark):
-        batches = parse(batches_of_lines(_envelope_files(days)))
-        return write_work_batches(spark, stages, name, FACT_SCHEMA, batches, folder_by="table_name")
-    facts = _read_lines(spark, days).mapInArrow(parse, from_arrow_schema(FACT_SCHEMA))
-    return write_work(spark, stages, name, facts, folder_by="table_name")
+        written = list(parser.write(batches_of_lines(_envelope_files(days))))
+    else:
+        tasks = _read_lines(spark, days).mapInArrow(parser.write_in_task(), from_arrow_schema(WRITTEN_SCHEMA))
+        written = sorted((row["table_name"], row["file_name"]) for row in tasks.collect())
+    files: dict[str, list[str]] = defaultdict(list)
+    for table_name, file_name in written:
+        files[table_name].append(f"{folder}/{file_name}")
+    return _Parsed(files, schemas)
+
+
+def _schema(table: Table) -> pa.Schema:
+    """Return the schema of a table's parsed rows; see `parse_batches`."""
+    line_fields = [*LINE_FIELDS, *(QUESTION_FIELDS if table is EXPORT_RECORD else ())]
+    names = {field.name for field in line_fields}
+    own = [pa.field(column.name, arrow_type(column.type)) for column in table.all_columns]
+    return pa.schema([*line_fields, *(field for field in own if field.name not in names)])
 
 
 def _envelope_files(days: Sequence[DayExport]) -> list[tuple[Location, str]]:
     return [(day.directory, file.path) for day in days for file in day.manifest.envelope_files]
 
 
-def _has_repeats(stages: DayStages, name: str) -> bool:
+def _has_repeats(parsed: _Parsed) -> bool:
     """Return whether two lines of a day answer the same question; this process reads a hash of each line's question."""
-    questions = work_rows(
-        stages,
-        name,
-        [*DAY, "question"],
-        (pads.field("table_name") == EXPORT_RECORD.name) & pads.field("question").is_valid(),
-    )
+    files = parsed.files.get(EXPORT_RECORD.name)
+    if not files:
+        return False
+    questions = read_files(files, [*DAY, "question"], pads.field("question").is_valid())
     return bool(questions.group_by([*DAY, "question"]).aggregate([]).num_rows < questions.num_rows)
 
 
-def _repeated_lines(parsed: DataFrame) -> DataFrame:
+def _repeated_lines(records: DataFrame) -> DataFrame:
     """Return the lines whose question another line answers too, with the line that counts.
 
     * If name servers know different masters of a broker, a collector asks both addresses. An address that answered the question takes
@@ -118,21 +160,12 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
     * Different payloads from the same address and instant contradict each other, so none of them counts.
 
     Args:
-        parsed: See `parse_batches`.
+        records: The parsed rows of `export_record`, with `QUESTION_FIELDS`.
 
     Returns:
         `DAY`; file_name, line_number; counts; is_contradicted; differing_lines: the lines that contradict each other;
         is_of_best_address; counted_line and is_repeat as in `export_record`.
     """
-    records = _rows_of(
-        parsed.withColumn("broker_addr", F.get_json_object("row", "$.broker_addr")),
-        EXPORT_RECORD,
-        *DAY,
-        "broker_addr",
-        "question",
-        "answer",
-        *_LINE_KEY,
-    )
     is_payload = F.col("state") == "payload"
     is_reply = (
         is_payload
@@ -180,7 +213,7 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
         )
         .select(
             *DAY,
-            F.col("file").alias("file_name"),
+            "file_name",
             "line_number",
             "differing_lines",
             "is_contradicted",
@@ -214,19 +247,14 @@ def _reason_of_contradiction(lines: list[int]) -> str:
     return f"lines {', '.join(numbers)}{more} answer one question at one instant and differ, so none of them counts"
 
 
-def _without(parsed: DataFrame, lines: DataFrame) -> DataFrame:
-    return parsed.join(F.broadcast(lines.select(*_LINE_KEY)), list(_LINE_KEY), "left_anti")
+def _without(rows: DataFrame, lines: DataFrame) -> DataFrame:
+    return rows.join(F.broadcast(lines.select(*_LINE_KEY)), list(_LINE_KEY), "left_anti")
 
 
 def _with_counted_lines(records: DataFrame, repeats: DataFrame) -> DataFrame:
     """Return the rows of `export_record` with counted_line and is_repeat."""
-    known = repeats.select(*DAY, F.col("file_name").alias("file"), "line_number", "counted_line", "is_repeat")
-    columns = records.columns
-    return (
-        records.drop("counted_line", "is_repeat")
-        .join(F.broadcast(known), [*DAY, "file", "line_number"], "left")
-        .select(*columns)
-    )
+    known = repeats.select(*_LINE_KEY, "counted_line", "is_repeat")
+    return records.drop("counted_line", "is_repeat").join(F.broadcast(known), list(_LINE_KEY), "left")
 
 
 def _read_lines(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
@@ -267,17 +295,3 @@ def _never_split_bytes(spark: SparkSession) -> int:
     """Return the size up to which Spark never splits a file (`FilePartition.maxSplitBytes`)."""
     names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
     return min(setting_bytes(spark, name) for name in names)
-
-
-def _typed(parsed: DataFrame, table: Table) -> DataFrame:
-    """Return the rows of one table with the table's own schema, from its folder alone."""
-    return _rows_of(parsed, table, *DAY)
-
-
-def _rows_of(parsed: DataFrame, table: Table, *line_columns: str) -> DataFrame:
-    """Return the rows of one table: columns of the parsed lines, then the table's columns without `DAY`."""
-    row_schema = StructType(spark_schema(table).fields[len(DAY) :])
-    # FAILFAST: a row that does not match its schema is a bug, and must not become a row of nulls.
-    row = F.from_json("row", row_schema, {"mode": "FAILFAST"}).alias("row")
-    own = [name for name in line_columns if name not in row_schema.fieldNames()]
-    return parsed.where(F.col("table_name") == table.name).select(*own, row).select(*own, "row.*")

@@ -19,11 +19,17 @@ _DAYS = ("2026-11-16", "2026-11-17")
 
 @pytest.fixture(scope="module")
 def in_the_store(ledger: Ledger) -> str:
-    """Write the exports and tables of the sample's first two days to the store; return the warehouse."""
+    """Write the exports and tables of the sample's first two days to the store; return the warehouse.
+
+    The days are computed together, by tasks of Spark that read the store and write to it.
+    """
     warehouse = f"{ledger.place}/warehouse"
     for day in _DAYS:
         ledger("exports", "upload", str(SAMPLE / "shop-prod" / day), f"--exports={ledger.exports}")
-        _run(ledger, day, ledger.exports, warehouse)
+    ledger(
+        "backfill", "--cluster=shop-prod", f"--from={_DAYS[0]}", f"--to={_DAYS[1]}", f"--exports={ledger.exports}",
+        f"--settings={_SETTINGS}", f"--warehouse={warehouse}",
+    )  # fmt: skip
     return warehouse
 
 
@@ -31,15 +37,11 @@ def in_the_store(ledger: Ledger) -> str:
 def on_a_disk(ledger: Ledger, tmp_path_factory: pytest.TempPathFactory) -> str:
     warehouse = str(tmp_path_factory.mktemp("disk") / "warehouse")
     for day in _DAYS:
-        _run(ledger, day, str(SAMPLE), warehouse)
+        ledger(
+            "run", "--cluster=shop-prod", f"--ds={day}", f"--exports={SAMPLE}", f"--settings={_SETTINGS}",
+            f"--warehouse={warehouse}",
+        )  # fmt: skip
     return warehouse
-
-
-def _run(ledger: Ledger, day: str, exports: str, warehouse: str) -> None:
-    ledger(
-        "run", "--cluster=shop-prod", f"--ds={day}", f"--exports={exports}", f"--settings={_SETTINGS}",
-        f"--warehouse={warehouse}",
-    )  # fmt: skip
 
 
 def _fingerprint(ledger: Ledger, warehouse: str) -> list[str]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from rebalance_ledger.exports.contract import KIND_BY_NAME
 from rebalance_ledger.exports.manifest import export_directory, load_manifest
+from rebalance_ledger.tables import SILVER_TABLES
 from rebalance_ledger.warehouse.layout import StagingArea
 from spark_jobs.silver.day_export import DayExport
-from spark_jobs.silver.reader import read_silver
-from tests.support.computed_days import newest, staged_rows
+from spark_jobs.silver.reader import stage_silver
+from tests.support.computed_days import SAMPLE_EXPORTS, newest, staged_rows
 from tests.support.edge_case_cluster import OddCluster
 
 if TYPE_CHECKING:
@@ -334,11 +337,10 @@ def test_an_export_is_read_once_and_never_held_in_memory_whatever_its_size(
     # Delta caches the states of the tables that this session has read.
     held = set(spark.sparkContext._jsc.getPersistentRDDs())
 
-    silver = read_silver(spark, [day], {day.key: parts})
+    silver = stage_silver(spark, [day], {day.key: parts})
     shutil.rmtree(read)
-    for part in Path(parts.work("parsed_line")).rglob("*.parquet"):
-        # The records determine which lines count if a broker was queried at two addresses.
-        if part.parent.name not in {"table_name=topic_route", "table_name=export_record"}:
+    for part in Path(parts.root).rglob("*.parquet"):
+        if part.parent.name not in {"topic_route", "silver.topic_route"}:
             part.write_bytes(b"not what a table of routes reads")
 
     assert set(spark.sparkContext._jsc.getPersistentRDDs()) <= held
@@ -357,15 +359,17 @@ def test_lines_have_the_same_numbers_when_files_are_read_in_many_parts(
     spark.conf.set(names[1], "0b")
     try:
         parts = StagingArea(str(tmp_path), "parts")
+        written = Path(parts.work("parsed_line")) / "export_record"
+        written.mkdir(parents=True)
+        (written / "part-of-a-killed-task.parquet").write_bytes(b"half a file")
         export = DayExport(directory, load_manifest(directory))
-        silver = read_silver(spark, [export], {export.key: parts})
+        silver = stage_silver(spark, [export], {export.key: parts})
         read = [row.asDict() for row in silver["export_record"].collect()]
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
 
     # Each task that reads lines writes their records to a separate file.
-    written = Path(parts.work("parsed_line")) / "table_name=export_record"
     assert len(list(written.glob("*.parquet"))) > len(list(directory.glob("*.jsonl")))
 
     def key(row: dict[str, Any]) -> tuple[str, int]:
@@ -385,3 +389,22 @@ def test_lines_have_the_same_numbers_when_files_are_read_in_many_parts(
         return [tuple(row[name] for name in names) for row in sorted(rows, key=key)]
 
     assert asked(read) == asked(staged_rows(stage, "export_record"))
+
+
+def test_small_and_large_exports_have_the_same_silver_tables(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark writes the tables of a large export; those of a small one are the files of its parsed lines."""
+    directory = export_directory(SAMPLE_EXPORTS, "shop-prod", date(2026, 11, 16))
+    export = DayExport(directory, load_manifest(directory))
+    small, large = StagingArea(str(tmp_path), "small"), StagingArea(str(tmp_path), "large")
+
+    stage_silver(spark, [export], {export.key: small})
+    monkeypatch.setattr("spark_jobs.silver.reader.LARGE_EXPORT_BYTES", 0)
+    stage_silver(spark, [export], {export.key: large})
+
+    for table in SILVER_TABLES:
+        by_copy, by_spark = (pq.read_table(stage.table(table)) for stage in (small, large))
+        order = [(name, "ascending") for name in by_copy.schema.names]
+        assert by_copy.schema.remove_metadata() == by_spark.schema.remove_metadata(), table.name
+        assert by_copy.sort_by(order).equals(by_spark.sort_by(order)), table.name
