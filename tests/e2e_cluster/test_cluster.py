@@ -84,7 +84,7 @@ def _until_in_the_middle(deployment: Deployment, worker: int) -> str | None:
         return "the worker has no executor"
     files = set(deployment.staged(_DAY_OF_LOSS))
     for attempt in {file.partition("/")[0] for file in files}:
-        has_a_table = any(fnmatch(file, f"{attempt}/silver.*/_SUCCESS") for file in files)
+        has_a_table = any(fnmatch(file, f"{attempt}/gold.*/_SUCCESS") for file in files)
         if has_a_table and f"{attempt}/build.json" not in files:
             return None
     return "the day is not partly staged"

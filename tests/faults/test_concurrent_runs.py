@@ -56,7 +56,7 @@ def test_concurrent_runs_of_an_old_day_and_today_do_not_affect_each_other(days: 
 @pytest.mark.parametrize(
     "strike",
     [
-        Strike(_WRITE, 12, "after", "stop"),
+        Strike(_WRITE, 2, "after", "stop"),
         Strike("spark_jobs.staged_day:finish", 1, "before", "stop"),
         Strike("rebalance_ledger.pipeline.steps:publish", 1, "before", "stop"),
     ],
@@ -109,7 +109,7 @@ def test_an_export_that_changes_while_it_is_read_is_named_and_nothing_is_publish
     file = exports / CLUSTER / str(TUESDAY) / "nameserver_routes.jsonl"
     whole = file.read_bytes()
 
-    output = own.run("run", strike=Strike(_WRITE, 5, "after", "spoil", str(file)), expect=2)
+    output = own.run("run", strike=Strike(_WRITE, 2, "after", "spoil", str(file)), expect=2)
 
     assert "nameserver_routes.jsonl" in output
     assert ledger.fingerprint() == days.contents[0]
@@ -121,7 +121,7 @@ def test_an_export_that_changes_while_it_is_read_is_named_and_nothing_is_publish
 
 def test_a_killed_jvm_is_a_crash_and_the_next_run_succeeds(days: Days, tmp_path: Path) -> None:
     ledger = days.monday.copied_to(tmp_path)
-    run = ledger.start("run", strike=Strike(_WRITE, 9, "after", "stop"))
+    run = ledger.start("run", strike=Strike(_WRITE, 2, "after", "stop"))
     wait_until(is_stopped(run), TIMEOUT_S)
     for jvm in descendants(run.pid, "SparkSubmit"):
         jvm.kill()
@@ -136,7 +136,7 @@ def test_a_killed_jvm_is_a_crash_and_the_next_run_succeeds(days: Days, tmp_path:
 def test_a_lost_executor_costs_time_and_no_row(days: Days, tmp_path: Path) -> None:
     """Two executors run in separate processes, as on a cluster; one is killed during the run."""
     ledger = days.monday.copied_to(tmp_path)
-    run = ledger.start("run", strike=Strike(_WRITE, 9, "after", "stop"), **_two_executors(tmp_path))
+    run = ledger.start("run", strike=Strike(_WRITE, 2, "after", "stop"), **_two_executors(tmp_path))
     wait_until(is_stopped(run), TIMEOUT_S)
     executors = descendants(run.pid, "CoarseGrainedExecutorBackend")
     assert len(executors) == 2

@@ -23,13 +23,13 @@ _WRITE, _POINTER, _REPLACE = (
     "rebalance_ledger.warehouse.commits:replace_day",
 )
 
-_STAGED_TABLE_COUNT = len(SILVER_TABLES) + len(COMPUTED_GOLD_TABLES)
-
 IN_THE_BUILD = [
+    Strike("spark_jobs.silver.parsed_lines:parse_batches", 1, "within"),
+    Strike("spark_jobs.silver.reader:stage_files", 1, "before"),
+    Strike("spark_jobs.silver.reader:stage_files", len(SILVER_TABLES), "after"),
     Strike(_WRITE, 1, "within"),
-    Strike(_WRITE, 18, "after"),
     Strike("spark_jobs.build:write_work", 2, "before"),
-    Strike(_WRITE, _STAGED_TABLE_COUNT, "within"),
+    Strike(_WRITE, len(COMPUTED_GOLD_TABLES), "within"),
     Strike("spark_jobs.staged_day:inventory_of_stage", 1, "before"),
     Strike("spark_jobs.staged_day:inventory_of_stage", 1, "after"),
     Strike(_POINTER, 1, "after"),
