@@ -3,8 +3,8 @@
 A row goes from Python to its file without the JVM, and has the types of its table. A task that Spark repeats writes other files, so
 the files of a successful task are those that it names.
 
-Belongs here: schemas of these files, writing them, and reading them with Arrow. Does not belong here: the rows (`line_parsing`),
-and which of them count (`reader`).
+Belongs here: writing these files, in a task of Spark or in the driver. Does not belong here: the rows (`line_parsing`), and which of
+them count (`reader`).
 """
 
 from __future__ import annotations
