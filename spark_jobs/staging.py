@@ -92,12 +92,17 @@ def stage_files(spark: SparkSession, stages: DayStages, table: Table, files: Seq
         table: The table.
         files: Files with the rows of all days, which fit into memory. They must exist as long as the table is read.
     """
-    schema = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.all_columns])
+    schema = staged_schema(table)
     with logged(table.qualified_name) as work:
         rows = read_files(files, schema.names) if files else schema.empty_table()
         _stage_rows(stages, rows, lambda stage: stage.table(table))
         work.row_count = rows.num_rows
     return read_parquet(spark, spark_schema(table), *files) if files else no_rows(spark, spark_schema(table))
+
+
+def staged_schema(table: Table) -> pa.Schema:
+    """Return the schema of a table's staged files: every column is nullable, as in files that Spark writes."""
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.all_columns])
 
 
 def read_files(

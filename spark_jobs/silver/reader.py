@@ -22,13 +22,12 @@ from rebalance_ledger.exports.payloads import CODES_THAT_ANSWER, NOT_ONLINE
 from rebalance_ledger.tables import SILVER_TABLES
 from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
 from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
-from rebalance_ledger.warehouse.arrow_schema import arrow_type
 from spark_jobs.day_key import DAY
 from spark_jobs.session import from_rows, is_small, no_rows, read_parquet, setting_bytes, thread_pool
 from spark_jobs.silver.day_export import batches_of_lines, export_file_key, read_lines
 from spark_jobs.silver.line_parsing import LINE_FIELDS, QUESTION_FIELDS, Contradiction, ExportFile, Line
 from spark_jobs.silver.parsed_lines import WRITTEN_SCHEMA, Parser
-from spark_jobs.staging import first_stage, read_files, stage_files, write_tables, write_work
+from spark_jobs.staging import first_stage, read_files, stage_files, staged_schema, write_tables, write_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,9 +75,8 @@ def stage_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStag
     if _has_repeats(parsed):
         return write_tables(spark, stages, SILVER_TABLES, _counted(spark, days, stages, parsed))
     if sum(day.size_bytes for day in days) >= LARGE_EXPORT_BYTES:
-        return write_tables(
-            spark, stages, SILVER_TABLES, {table.name: parsed.rows(spark, table) for table in SILVER_TABLES}
-        )
+        every_row = {table.name: parsed.rows(spark, table) for table in SILVER_TABLES}
+        return write_tables(spark, stages, SILVER_TABLES, every_row)
     # The files have the rows of the tables already, and a Spark job for each table would take longer than to copy them.
     with thread_pool(spark) as pool:
         staged = {
@@ -134,8 +132,7 @@ def _schema(table: Table) -> pa.Schema:
     """Return the schema of a table's parsed rows; see `parse_batches`."""
     line_fields = [*LINE_FIELDS, *(QUESTION_FIELDS if table is EXPORT_RECORD else ())]
     names = {field.name for field in line_fields}
-    own = [pa.field(column.name, arrow_type(column.type)) for column in table.all_columns]
-    return pa.schema([*line_fields, *(field for field in own if field.name not in names)])
+    return pa.schema([*line_fields, *(field for field in staged_schema(table) if field.name not in names)])
 
 
 def _envelope_files(days: Sequence[DayExport]) -> list[tuple[Location, str]]:
