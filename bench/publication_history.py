@@ -37,7 +37,7 @@ from rebalance_ledger.tables import (
 )
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
-from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.inventory import inventory_of_stage
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -264,7 +264,7 @@ def stage_rows(
         code_version="bench",
         baseline_ds=baseline_ds,
     )
-    finish(warehouse, cluster, ds, stage, build, inventory_of_stage(stage, DayRows(cluster, ds)))
+    finish(warehouse, cluster, ds, stage, build, inventory_of_stage(stage, ClusterDay(cluster, ds)))
     write_verdict(warehouse, cluster, ds, stage, "passed", results)
 
 

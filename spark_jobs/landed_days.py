@@ -13,7 +13,7 @@ from rebalance_ledger.exports.manifest import ExportError, export_directory, loa
 from rebalance_ledger.progress import LOGGER
 from rebalance_ledger.tables import PUBLICATION
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day
-from rebalance_ledger.warehouse.data_files import PublishedDay
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError
 from rebalance_ledger.warehouse.snapshot import Snapshot
 from rebalance_ledger.warehouse.staging import is_being_computed
@@ -99,7 +99,7 @@ def _size_bytes(manifest: Manifest) -> int:
 
 def _is_published(warehouse: Warehouse, day: DayKey, run_id: str) -> bool:
     try:
-        published = Snapshot(warehouse.root).published(PUBLICATION).rows([PublishedDay(*day)], ["run_id"])
+        published = Snapshot(warehouse.root).published(PUBLICATION).rows([ClusterDay(*day)], ["run_id"])
     except NoWarehouseError:
         return False
     return any(row["run_id"] == run_id for row in published)

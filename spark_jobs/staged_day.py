@@ -15,7 +15,7 @@ from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.exports.sealing import check_unchanged
 from rebalance_ledger.tables import QUARANTINED_GROUP
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day, write_baseline
-from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.identity import RunIdentity, code_version
 from rebalance_ledger.warehouse.inventory import inventory_of_stage
@@ -116,7 +116,7 @@ class StagedDay:
     @cached_property
     def inventory(self) -> tuple[StagedTable, ...]:
         """The files of the stage."""
-        return inventory_of_stage(self.stage, DayRows(*self.export.key))
+        return inventory_of_stage(self.stage, ClusterDay(*self.export.key))
 
     def finish(self) -> StageResult:
         """Complete the stage and make it the day's newest.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import date
 
-    from rebalance_ledger.warehouse.data_files import PublishedDay
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
 
 _MISMATCHES: Final = ("multiple_owners", "unowned", "unexpected_owner")
 _STYLE: Final = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
@@ -80,7 +80,7 @@ def explain(
 
 
 def _answers(
-    snapshot: Snapshot, day: PublishedDay, group: str, location: tuple[str, int] | None
+    snapshot: Snapshot, day: ClusterDay, group: str, location: tuple[str, int] | None
 ) -> dict[str, list[Row]]:
     # The screen counts rows, and filters them by topic and queue.
     queries = {
@@ -111,7 +111,7 @@ def _broker_and_id(queue: str) -> tuple[str, int]:
 class _Screen:
     """The parts of the explanation, in their order on the screen."""
 
-    def __init__(self, console: Console, day: PublishedDay, group: str, warehouse: str) -> None:
+    def __init__(self, console: Console, day: ClusterDay, group: str, warehouse: str) -> None:
         self._console = console
         self._day = day
         self._group = group

@@ -101,7 +101,7 @@ def _load_latest(warehouse: Warehouse, cluster: str, ds: date) -> _GateReport:
     from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
     from rebalance_ledger.tables.gold.publication import PUBLICATION
     from rebalance_ledger.tables.gold.quarantined_group import QUARANTINED_GROUP
-    from rebalance_ledger.warehouse.data_files import PublishedDay
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
     from rebalance_ledger.warehouse.snapshot import Snapshot
     from rebalance_ledger.warehouse.staging import judged_stage, newest_stage, read_build
 
@@ -120,7 +120,7 @@ def _load_latest(warehouse: Warehouse, cluster: str, ds: date) -> _GateReport:
     except NoWarehouseError:
         snapshot = None
     if snapshot is not None:
-        day = {PublishedDay(cluster, ds)}
+        day = {ClusterDay(cluster, ds)}
         refused = snapshot.quarantined_gate_results().rows(day)
         if refused:
             return _GateReport("refused", "quarantine.gate_result", refused)

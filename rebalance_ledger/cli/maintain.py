@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
-    from rebalance_ledger.warehouse.data_files import PublishedDay
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
     from rebalance_ledger.warehouse.layout import Warehouse
 
 _DONE = {
@@ -71,7 +71,7 @@ def _period(days: int) -> timedelta:
     return timedelta(days=min(days, _LONGEST_PERIOD_DAYS))
 
 
-def _days(warehouse: Warehouse) -> Collection[PublishedDay]:
+def _days(warehouse: Warehouse) -> Collection[ClusterDay]:
     """Return the published days; none without a warehouse."""
     try:
         return Snapshot(warehouse.root).days

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
-    from rebalance_ledger.warehouse.data_files import PublishedDay
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
 
 _MOST_NAMES: Final = 10
 
@@ -241,7 +241,7 @@ def _bounded_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _published(row_counts: Mapping[PublishedDay, int]) -> str:
+def _published(row_counts: Mapping[ClusterDay, int]) -> str:
     if not row_counts:
         return "nothing published"
     days = sorted({day.ds for day in row_counts})

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import date
 
-    from rebalance_ledger.warehouse.data_files import PublishedDay
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
 
 
-def published_days(root: str, cluster: str | None = None, ds: date | None = None) -> list[PublishedDay]:
+def published_days(root: str, cluster: str | None = None, ds: date | None = None) -> list[ClusterDay]:
     """Return the published days of a warehouse, of one cluster or one date if these are given.
 
     Raises:
@@ -36,7 +36,7 @@ def published_days(root: str, cluster: str | None = None, ds: date | None = None
     return days
 
 
-def sample_of(days: Iterable[PublishedDay], count: int, on: date) -> list[PublishedDay]:
+def sample_of(days: Iterable[ClusterDay], count: int, on: date) -> list[ClusterDay]:
     """Return some of the days: others on each date, the same on one date.
 
     Args:
@@ -45,13 +45,13 @@ def sample_of(days: Iterable[PublishedDay], count: int, on: date) -> list[Publis
         on: the date.
     """
 
-    def rank(day: PublishedDay) -> str:
+    def rank(day: ClusterDay) -> str:
         return hashlib.sha256(f"{on}\0{day.cluster}\0{day.ds}".encode()).hexdigest()
 
     return sorted(sorted(days, key=rank)[:count])
 
 
-def verify_days(root: str, days: Iterable[PublishedDay]) -> Iterator[str]:
+def verify_days(root: str, days: Iterable[ClusterDay]) -> Iterator[str]:
     """Read the rows of published days and compare them with the record of their publication.
 
     Yields:

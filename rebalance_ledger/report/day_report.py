@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Template
 
-    from rebalance_ledger.warehouse.data_files import PublishedDay
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
     from rebalance_ledger.warehouse.query import OpenTables
 
 _PAGE: Final = Path(__file__).parent / "page"
@@ -75,7 +75,7 @@ class _Group:
 
 def write_report(
     root: str, output: Path, *, cluster: str | None, ds: date | None, group: str | None
-) -> PublishedDay:
+) -> ClusterDay:
     """Write the report of a published day and return the day.
 
     Args:
@@ -99,7 +99,7 @@ def write_report(
     return day
 
 
-def render_report(snapshot: Snapshot, day: PublishedDay, group: str | None) -> str:
+def render_report(snapshot: Snapshot, day: ClusterDay, group: str | None) -> str:
     """Return the page of a published day as HTML, at most `MOST_PAGE_BYTES` long.
 
     Raises:
@@ -166,7 +166,7 @@ def _answer(tables: OpenTables, query: Query, text: str) -> Answer:
 
 
 def _html(
-    day: PublishedDay,
+    day: ClusterDay,
     answers: Mapping[str, Answer],
     groups: Sequence[_Group],
     group_count: int,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rebalance_ledger.report.queries import report_query
 from rebalance_ledger.suggestion import did_you_mean
-from rebalance_ledger.warehouse.data_files import PublishedDay
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.query import open_tables
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_NAMES: Final = 10
 
 
-def find_day(snapshot: Snapshot, cluster: str | None, ds: date | None) -> PublishedDay:
+def find_day(snapshot: Snapshot, cluster: str | None, ds: date | None) -> ClusterDay:
     """Return the published day of a cluster.
 
     Args:
@@ -47,7 +47,7 @@ def find_day(snapshot: Snapshot, cluster: str | None, ds: date | None) -> Publis
         )
     if ds is None:
         return published[-1]
-    if PublishedDay(name, ds) not in published:
+    if ClusterDay(name, ds) not in published:
         first, last = published[0].ds, published[-1].ds
         shown = (
             f"are {len(published)} published days, {first} to {last}"
@@ -55,10 +55,10 @@ def find_day(snapshot: Snapshot, cluster: str | None, ds: date | None) -> Publis
             else f"is one published day, {first}"
         )
         raise QueryError(f"{ds} of {name} is not published; there {shown}.")
-    return PublishedDay(name, ds)
+    return ClusterDay(name, ds)
 
 
-def check_group(snapshot: Snapshot, day: PublishedDay, group: str) -> None:
+def check_group(snapshot: Snapshot, day: ClusterDay, group: str) -> None:
     """Check that a published day has a group, including groups with findings only and quarantined groups.
 
     Raises:

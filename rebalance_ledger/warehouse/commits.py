@@ -36,14 +36,10 @@ from rebalance_ledger.tables import (
     SILVER_TABLES,
 )
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
-from rebalance_ledger.warehouse.content import STREAMED, Content, DayRows, content_of
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
+from rebalance_ledger.warehouse.content import STREAMED, Content, content_of
 from rebalance_ledger.warehouse.damage import ENGINE_ERRORS, find_damage, naming_damage
-from rebalance_ledger.warehouse.data_files import (
-    PublishedDay,
-    data_files,
-    dataset_of,
-    days_of,
-)
+from rebalance_ledger.warehouse.data_files import data_files, dataset_of, days_of
 from rebalance_ledger.warehouse.errors import WriteError, one_line
 from rebalance_ledger.warehouse.evolution import (
     NO_HOOKS,
@@ -169,7 +165,7 @@ class PublishedTables:
         """Return a table at its newest version, or None if it does not exist."""
         return self.publication if table is PUBLICATION else open_table(self.warehouse.published(table))
 
-    def publications(self, day: DayRows | None = None) -> list[dict[str, Any]]:
+    def publications(self, day: ClusterDay | None = None) -> list[dict[str, Any]]:
         """Return the newest rows of `publication`; those of one day without `cluster` and `ds`."""
         if self.publication is None:
             return []
@@ -182,7 +178,7 @@ class PublishedTables:
         return rows
 
     def replace(
-        self, table: Table, delta: DeltaTable | None, day: DayRows, rows: pads.Dataset | StagedFiles
+        self, table: Table, delta: DeltaTable | None, day: ClusterDay, rows: pads.Dataset | StagedFiles
     ) -> int:
         """Replace the day's rows in a table other than `publication`; return the new version."""
         place = self.warehouse.published(table)
@@ -202,7 +198,7 @@ class PublishedTables:
             self.versions[table.qualified_name] = merge_files(delta, place, table, groups)
             self.record_version(table)
 
-    def record(self, day: DayRows, row: dict[str, Any]) -> None:
+    def record(self, day: ClusterDay, row: dict[str, Any]) -> None:
         """Write the day's row of `publication` and, in the same commit, the state; readers see both from then on."""
         place = self.warehouse.published(PUBLICATION)
         rows = rows_of(PUBLICATION, day.cluster, day.ds, [row])
@@ -225,7 +221,7 @@ class PublishedTables:
         if recorded:
             *_, row, of_table = max(recorded, key=lambda found: found[:2])
             of_table["delta_version"] = self.versions[table.qualified_name]
-            self.record(DayRows(row.pop("cluster"), row.pop("ds")), row)
+            self.record(ClusterDay(row.pop("cluster"), row.pop("ds")), row)
 
     def record_state(self) -> None:
         """Record the state if it differs from the recorded one, without a row: after maintenance."""
@@ -376,7 +372,7 @@ def _restore_interrupted(tables: PublishedTables, checked: Iterable[Table], name
 def replace_changed_tables(
     connection: duckdb.DuckDBPyConnection,
     tables: PublishedTables,
-    day: DayRows,
+    day: ClusterDay,
     rows_of: Mapping[Table, pads.Dataset | StagedFiles],
     ensure_held: EnsureHeld,
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -415,7 +411,7 @@ def replace_day(
     delta: DeltaTable | None,
     place: str,
     table: Table,
-    day: DayRows,
+    day: ClusterDay,
     rows: pads.Dataset | StagedFiles,
     properties: CommitProperties | None = None,
 ) -> int:
@@ -448,7 +444,7 @@ def replace_day(
 
 
 def _entries_of_day(
-    rows: pads.Dataset | StagedFiles, place: str, table: Table, day: DayRows, partition: Mapping[str, str]
+    rows: pads.Dataset | StagedFiles, place: str, table: Table, day: ClusterDay, partition: Mapping[str, str]
 ) -> list[AddAction]:
     """Make a day's rows files of a table, which readers ignore until they are committed; return their entries in the commit."""
     if isinstance(rows, StagedFiles):
@@ -460,7 +456,7 @@ def _entries_of_day(
 
 
 def _without_day(
-    delta: DeltaTable, place: str, table: Table, day: DayRows
+    delta: DeltaTable, place: str, table: Table, day: ClusterDay
 ) -> tuple[list[DataFile], list[AddAction]]:
     """Write the rows of other days in files with rows of a day to a new file.
 
@@ -470,14 +466,13 @@ def _without_day(
     Raises:
         OSError: A file with rows of several days cannot be read.
     """
-    published_day = PublishedDay(day.cluster, day.ds)
-    files = data_files(delta, published_day)
+    files = data_files(delta, day)
     several = [file for file in files if not file.day]
     if not several:
         return files, []
     remedy = "it has rows of other days too, so bring it back from a copy, or publish all days into a new warehouse"
     with _naming_damaged_file(dataset_of(place, arrow_schema(table), several), remedy):
-        with_day = [file for file in several if published_day in days_of(place, [file])]
+        with_day = [file for file in several if day in days_of(place, [file])]
         other_days = dataset_of(place, arrow_schema(table), with_day).filter(
             pads.field("ds") != pa.scalar(day.ds)
         )
@@ -501,7 +496,7 @@ def _naming_damaged_file(rows: pads.Dataset, remedy: str) -> Iterator[None]:
         raise OSError(f"{damage[0]} cannot be read ({one_line(damage[1])}); {remedy}") from error
 
 
-def _partition_of(delta: DeltaTable, day: DayRows) -> dict[str, str]:
+def _partition_of(delta: DeltaTable, day: ClusterDay) -> dict[str, str]:
     """Return the partition values of a day's files."""
     values = {"cluster": day.cluster, "ds": day.ds.isoformat()}
     return {name: values[name] for name in delta.metadata().partition_columns}
@@ -530,7 +525,7 @@ def merge_files(
     for group in groups:
         files = sorted(group, key=lambda file: file.first_ds)
         rows = dataset_of(place, arrow_schema(table), files)
-        partition = _partition_of(delta, DayRows(files[0].cluster, files[0].first_ds))
+        partition = _partition_of(delta, ClusterDay(files[0].cluster, files[0].first_ds))
         with _naming_damaged_file(rows, "bring it back from a copy, or publish its day again"):
             written = write_to_table(_batches(rows, arrow_schema(table)), place, partition, is_change=False)
             expected_count = rows.count_rows()
@@ -609,12 +604,11 @@ def _batches(rows: pads.Dataset, schema: pa.Schema) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def rows_of_version(place: str, delta: DeltaTable, table: Table, day: DayRows | None) -> pads.Dataset:
+def rows_of_version(place: str, delta: DeltaTable, table: Table, day: ClusterDay | None) -> pads.Dataset:
     """Return the rows of a day, or of all days, in a table's open version; columns that older code did not write are null."""
     if day is None:
         return dataset_of(place, arrow_schema(table), data_files(delta))
-    published_day = PublishedDay(day.cluster, day.ds)
-    return dataset_of(place, arrow_schema(table), data_files(delta, published_day), days={published_day})
+    return dataset_of(place, arrow_schema(table), data_files(delta, day), days={day})
 
 
 def _published_content(
@@ -622,7 +616,7 @@ def _published_content(
     tables: PublishedTables,
     table: Table,
     delta: DeltaTable | None,
-    day: DayRows,
+    day: ClusterDay,
 ) -> Content | None:
     if delta is None:
         return None

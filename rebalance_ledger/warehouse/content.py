@@ -7,7 +7,6 @@ Does not belong here: the rows that a reader sees (`snapshot`), and writing (`pu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,29 +15,16 @@ import pyarrow.dataset as pads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import date
 
     import duckdb
 
     from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
 
 
 # Arrow's default, sixteen batches of 131,072 rows of four files ahead of the reader, takes a gigabyte for a large day.
 STREAMED: Final = {"batch_size": 32_768, "batch_readahead": 2, "fragment_readahead": 1}
 """Read options for days with many rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class DayRows:
-    """The rows of one day of one cluster, in a published table."""
-
-    cluster: str
-    ds: date
-
-    @property
-    def filter(self) -> pads.Expression:
-        """The day as a filter of an Arrow dataset."""
-        return (pads.field("cluster") == self.cluster) & (pads.field("ds") == pa.scalar(self.ds))
 
 
 class Content(NamedTuple):
@@ -58,7 +44,7 @@ def content_of(
     connection: duckdb.DuckDBPyConnection,
     table: Table,
     rows: pads.Dataset,
-    day: DayRows,
+    day: ClusterDay,
     columns: Sequence[str] | None = None,
 ) -> Content:
     """Return the content of a day's rows.
@@ -71,7 +57,11 @@ def content_of(
         columns: The columns to hash; by default the table's own ones.
     """
     names = [column.name for column in table.columns] if columns is None else list(columns)
-    batches = rows.scanner(columns=names, filter=day.filter, **STREAMED).to_reader()
+    batches = rows.scanner(
+        columns=names,
+        filter=(pads.field("cluster") == day.cluster) & (pads.field("ds") == pa.scalar(day.ds)),
+        **STREAMED,
+    ).to_reader()
     first = next((batch for batch in batches if batch.num_rows), None)
     if (
         first is None

@@ -22,6 +22,7 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
 from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 
 if TYPE_CHECKING:
@@ -32,13 +33,6 @@ if TYPE_CHECKING:
 _ALL_DAYS: Final = (date.min, date.max)
 _MOST_DAYS_LISTED: Final = 366
 _DAY_FIELDS: Final = (pa.field("cluster", pa.string()), pa.field("ds", pa.date32()))
-
-
-class PublishedDay(NamedTuple):
-    """One day of one cluster."""
-
-    cluster: str
-    ds: date
 
 
 class DataFile(NamedTuple):
@@ -66,13 +60,13 @@ class DataFile(NamedTuple):
         return unquote(self.logged_path)
 
     @property
-    def day(self) -> PublishedDay | None:
+    def day(self) -> ClusterDay | None:
         """The day of its rows; None if it may have rows of several days."""
-        return PublishedDay(self.cluster, self.first_ds) if self.first_ds == self.last_ds else None
+        return ClusterDay(self.cluster, self.first_ds) if self.first_ds == self.last_ds else None
 
 
 def data_files(
-    delta: DeltaTable, day: PublishedDay | None = None, *, cluster: str | None = None
+    delta: DeltaTable, day: ClusterDay | None = None, *, cluster: str | None = None
 ) -> list[DataFile]:
     """Return the files of a table's open version, those that may have rows of one day, or those of one cluster.
 
@@ -97,7 +91,7 @@ def data_files(
     return files_of_days(files, {day}) if day else files
 
 
-def files_of_days(files: Iterable[DataFile], days: Collection[PublishedDay]) -> list[DataFile]:
+def files_of_days(files: Iterable[DataFile], days: Collection[ClusterDay]) -> list[DataFile]:
     """Return the files that may have rows of some days."""
     days = frozenset(days)
     all_ds = _ds_by_cluster(days)
@@ -110,18 +104,18 @@ def files_of_days(files: Iterable[DataFile], days: Collection[PublishedDay]) -> 
     return [file for file in files if (file.day in days if file.day else may_have_some(file))]
 
 
-def days_of(uri: str, files: Iterable[DataFile]) -> frozenset[PublishedDay]:
+def days_of(uri: str, files: Iterable[DataFile]) -> frozenset[ClusterDay]:
     """Return the days that some files of a table have rows of; only files with several days are read."""
     files = list(files)
     days = {file.day for file in files if file.day}
     several = [file for file in files if not file.day]
     if several:
         rows = dataset_of(uri, pa.schema(_DAY_FIELDS), several).to_table()
-        days |= set(map(PublishedDay, rows["cluster"].to_pylist(), rows["ds"].to_pylist()))
+        days |= set(map(ClusterDay, rows["cluster"].to_pylist(), rows["ds"].to_pylist()))
     return frozenset(days)
 
 
-def _ds_by_cluster(days: Iterable[PublishedDay]) -> dict[str, list[date]]:
+def _ds_by_cluster(days: Iterable[ClusterDay]) -> dict[str, list[date]]:
     """Return the days of each cluster, in order."""
     all_ds: dict[str, list[date]] = defaultdict(list)
     for day in sorted(days):
@@ -134,7 +128,7 @@ def dataset_of(
     schema: pa.Schema,
     files: Iterable[DataFile],
     dictionary_columns: Collection[str] = (),
-    days: Collection[PublishedDay] | None = None,
+    days: Collection[ClusterDay] | None = None,
 ) -> pads.Dataset:
     """Return files of a table as an Arrow dataset that prunes by cluster and ds before it opens a file.
 
@@ -175,7 +169,7 @@ def dataset_of(
     return dataset.filter(_condition_of_days(days))
 
 
-def _condition_of_days(days: Collection[PublishedDay]) -> pads.Expression:
+def _condition_of_days(days: Collection[ClusterDay]) -> pads.Expression:
     """Return the condition that a row is of one of some days."""
     return reduce(
         or_,
@@ -197,13 +191,13 @@ def _condition(file: DataFile) -> pads.Expression:
     return of_cluster & (pads.field("ds") >= file.first_ds) & (pads.field("ds") <= file.last_ds)
 
 
-def _may_have_others(file: DataFile, days: Collection[PublishedDay]) -> bool:
+def _may_have_others(file: DataFile, days: Collection[ClusterDay]) -> bool:
     """Return whether a file may have rows of other days than these."""
     if file.day:
         return file.day not in days
     day_count = (file.last_ds - file.first_ds).days + 1
     return day_count > _MOST_DAYS_LISTED or any(
-        PublishedDay(file.cluster, file.first_ds + timedelta(days=number)) not in days
+        ClusterDay(file.cluster, file.first_ds + timedelta(days=number)) not in days
         for number in range(day_count)
     )
 
@@ -212,7 +206,7 @@ def rows_of(
     uri: str,
     schema: pa.Schema,
     files: Iterable[DataFile],
-    day: PublishedDay,
+    day: ClusterDay,
     wanted: Mapping[str, Collection[str]],
     reader: duckdb.DuckDBPyConnection,
 ) -> pa.Table:

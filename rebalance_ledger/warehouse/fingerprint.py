@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import duckdb
 
 from rebalance_ledger.tables import ALL_TABLES, PUBLICATION
-from rebalance_ledger.warehouse.content import DayRows, content_of
+from rebalance_ledger.warehouse.content import content_of
 from rebalance_ledger.warehouse.damage import naming_damage
 from rebalance_ledger.warehouse.snapshot import Snapshot
 
@@ -65,13 +65,12 @@ def fingerprint(root: str, cluster: str, ds: date | None = None) -> Iterator[Tab
     published = {table: snapshot.published(table) for table in ALL_TABLES}
     with closing(duckdb.connect(":memory:")) as connection:
         for day in days:
-            rows = DayRows(day.cluster, day.ds)
             content_hashes = snapshot.named_contents(day)
             for table, published_rows in published.items():
                 columns = WHAT_COUNTS_OF_A_PUBLICATION if table is PUBLICATION else None
                 dataset = published_rows.dataset([day])
                 with naming_damage(f"{root}: {table.qualified_name}", [dataset]):
-                    content = content_of(connection, table, dataset, rows, columns)
+                    content = content_of(connection, table, dataset, day, columns)
                 expected = content if table is PUBLICATION else content_hashes.get(table.qualified_name)
                 is_as_published = content == expected if expected else content.row_count == 0
                 yield TableDay(day.ds, table.qualified_name, *content, is_as_published)

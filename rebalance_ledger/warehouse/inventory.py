@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.content import DayRows
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
     from rebalance_ledger.warehouse.layout import StagingArea
     from rebalance_ledger.warehouse.records import Record
 
@@ -101,7 +101,7 @@ class StagedTable:
         )
 
 
-def inventory_of_stage(stage: StagingArea, day: DayRows) -> tuple[StagedTable, ...]:
+def inventory_of_stage(stage: StagingArea, day: ClusterDay) -> tuple[StagedTable, ...]:
     """Return the files of everything that the gate judges: every staged table, and the offset files as the build read them.
 
     Raises:

@@ -13,8 +13,8 @@ import duckdb
 
 from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
 from rebalance_ledger.warehouse import commits
-from rebalance_ledger.warehouse.content import DayRows
-from rebalance_ledger.warehouse.data_files import PublishedDay, data_files
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
+from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.evolution import bring_up_to_date
 from rebalance_ledger.warehouse.exclude_groups import without_groups
 from rebalance_ledger.warehouse.staged_files import staged_rows
@@ -53,7 +53,7 @@ def quarantine(warehouse: Warehouse, cluster: str, ds: date, results: list[dict[
             bring_up_to_date(delta, GATE_RESULT)
             delta.update_incremental()
         rows = commits.rows_of(GATE_RESULT, cluster, ds, results)
-        commits.replace_day(delta, place, GATE_RESULT, DayRows(cluster, ds), rows)
+        commits.replace_day(delta, place, GATE_RESULT, ClusterDay(cluster, ds), rows)
         commits.checkpoint_if_due(place)
 
 
@@ -64,7 +64,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
         StagingError: The staged day is incomplete, or the gate has not accepted it.
         WriteError: The day cannot be written; readers see the previous state.
     """
-    day = DayRows(cluster, ds)
+    day = ClusterDay(cluster, ds)
     # One connection for all tables: to open one takes longer than to count a table's rows.
     with commits.writer_lock(warehouse) as ensure_held, duckdb.connect(":memory:") as connection:
         # Checked while the lease is held: a writer that had to wait must not publish an outdated attempt.
@@ -89,7 +89,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     )
 
 
-def _record(tables: PublishedTables, day: DayRows, record: dict[str, Any]) -> None:
+def _record(tables: PublishedTables, day: ClusterDay, record: dict[str, Any]) -> None:
     """Write the day's row of `publication`, unless it is there already."""
     replaced_version = None
     for current in tables.publications(day):
@@ -101,11 +101,11 @@ def _record(tables: PublishedTables, day: DayRows, record: dict[str, Any]) -> No
     tables.record(day, {**record, "replaced_version": replaced_version})
 
 
-def _leave_quarantine(warehouse: Warehouse, day: DayRows) -> None:
+def _leave_quarantine(warehouse: Warehouse, day: ClusterDay) -> None:
     """Remove the results of an earlier refusal of the day."""
     place = warehouse.quarantine(GATE_RESULT)
     delta = commits.open_table(place)
-    if delta is not None and data_files(delta, PublishedDay(day.cluster, day.ds)):
+    if delta is not None and data_files(delta, day):
         commits.replace_day(
             delta, place, GATE_RESULT, day, commits.rows_of(GATE_RESULT, day.cluster, day.ds, [])
         )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
 
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.data_files import PublishedDay
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
 
 __all__ = ["OpenTables", "QueryError", "Result", "header_comment", "open_tables", "query", "views"]
 
@@ -212,7 +212,7 @@ def open_tables(
 
 @contextmanager
 def open_groups(
-    warehouse: str | Snapshot, texts: Collection[str], groups: Collection[str], day: PublishedDay
+    warehouse: str | Snapshot, texts: Collection[str], groups: Collection[str], day: ClusterDay
 ) -> Iterator[OpenTables]:
     """Open the rows of some groups and their topics on one day, and read them once for all queries; other tables have all rows.
 
@@ -362,8 +362,8 @@ def _register(
     connection: duckdb.DuckDBPyConnection,
     snapshot: Snapshot,
     text: str,
-    all_days: Collection[PublishedDay],
-    chosen_days: Sequence[Collection[PublishedDay]],
+    all_days: Collection[ClusterDay],
+    chosen_days: Sequence[Collection[ClusterDay]],
     consumer_groups: Collection[str] | None,
 ) -> Collection[pads.Dataset]:
     """Register the tables and views that the query names in DuckDB, or all if it names none (`SHOW TABLES`).

@@ -14,7 +14,8 @@ from deltalake.exceptions import DeltaError
 from rebalance_ledger.storage.engines import storage_options
 from rebalance_ledger.tables import PUBLICATION
 from rebalance_ledger.warehouse import commits
-from rebalance_ledger.warehouse.content import Content, DayRows, content_of
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
+from rebalance_ledger.warehouse.content import Content, content_of
 from rebalance_ledger.warehouse.errors import RollbackError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) 
     Raises:
         RollbackError: The day is not published, has no earlier publication, or the files of that one were removed.
     """
-    day = DayRows(cluster, ds)
+    day = ClusterDay(cluster, ds)
     if not commits.PublishedTables(warehouse).publications(day):
         raise RollbackError(
             f"{cluster} {ds} is not published in {warehouse.root}, so there is nothing to roll back: "
@@ -92,7 +93,7 @@ def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) 
     )
 
 
-def _replaced_record(warehouse: Warehouse, day: DayRows, current: dict[str, Any]) -> dict[str, Any]:
+def _replaced_record(warehouse: Warehouse, day: ClusterDay, current: dict[str, Any]) -> dict[str, Any]:
     """Return the row of `publication` that the day's current one replaced."""
     version = current["replaced_version"]
     if version is None:
@@ -106,7 +107,7 @@ def _replaced_record(warehouse: Warehouse, day: DayRows, current: dict[str, Any]
 
 
 def _rows_named_by(
-    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, day: DayRows, record: dict[str, Any]
+    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, day: ClusterDay, record: dict[str, Any]
 ) -> dict[Table, pads.Dataset]:
     """Return the day's rows of a publication; read each table once, to check that its files exist."""
     table_entries = {row["table_name"]: row for row in record["tables"]}
@@ -128,14 +129,14 @@ def _rows_named_by(
     return datasets
 
 
-def _rows_at(warehouse: Warehouse, table: Table, version: int, day: DayRows) -> pads.Dataset:
+def _rows_at(warehouse: Warehouse, table: Table, version: int, day: ClusterDay) -> pads.Dataset:
     place = warehouse.published(table)
     delta = DeltaTable(place, version=version, storage_options=storage_options(place))
     return commits.rows_of_version(place, delta, table, day)
 
 
 @contextmanager
-def _as_gone(day: DayRows, table: Table, version: int) -> Iterator[None]:
+def _as_gone(day: ClusterDay, table: Table, version: int) -> Iterator[None]:
     """Translate errors for missing files to `RollbackError`."""
     try:
         yield

@@ -26,16 +26,10 @@ from rebalance_ledger.tables import ALL_TABLES
 from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
 from rebalance_ledger.tables.gold.publication import PUBLICATION
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.content import Content
 from rebalance_ledger.warehouse.damage import naming_damage
-from rebalance_ledger.warehouse.data_files import (
-    PublishedDay,
-    data_files,
-    dataset_of,
-    days_of,
-    files_of_days,
-    rows_of,
-)
+from rebalance_ledger.warehouse.data_files import data_files, dataset_of, days_of, files_of_days, rows_of
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError, one_line
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.state import State, read_state
@@ -110,7 +104,7 @@ class _OpenTable:
             return data_files(self._delta, cluster=self._cluster)
 
     @cached_property
-    def days(self) -> frozenset[PublishedDay]:
+    def days(self) -> frozenset[ClusterDay]:
         """The days that this version has rows of."""
         read = dataset_of(self.uri, pa.schema([]), [file for file in self.files if not file.day])
         with naming_damage(self.uri, [read]):
@@ -178,18 +172,18 @@ class Snapshot:
         return self._warehouse.root
 
     @cached_property
-    def days(self) -> frozenset[PublishedDay]:
+    def days(self) -> frozenset[ClusterDay]:
         """Every published day."""
         return self._publication.days if self._publication else frozenset()
 
     @cached_property
-    def latest_days(self) -> frozenset[PublishedDay]:
+    def latest_days(self) -> frozenset[ClusterDay]:
         """The newest published day of each cluster."""
         return self.compared_days(None, None)[0]
 
     def compared_days(
         self, ds: date | None, compare_ds: date | None
-    ) -> tuple[frozenset[PublishedDay], frozenset[PublishedDay]]:
+    ) -> tuple[frozenset[ClusterDay], frozenset[ClusterDay]]:
         """Return a published day of each cluster, and the day that it is compared with.
 
         Args:
@@ -205,14 +199,14 @@ class Snapshot:
             position = bisect_left(all_ds, chosen)
             if position == len(all_ds) or all_ds[position] != chosen:
                 continue
-            newest.add(PublishedDay(cluster, chosen))
+            newest.add(ClusterDay(cluster, chosen))
             if compare_ds in all_ds:
-                baseline.add(PublishedDay(cluster, compare_ds))
+                baseline.add(ClusterDay(cluster, compare_ds))
             elif compare_ds is None and position:
-                baseline.add(PublishedDay(cluster, all_ds[position - 1]))
+                baseline.add(ClusterDay(cluster, all_ds[position - 1]))
         return frozenset(newest), frozenset(baseline)
 
-    def newest_day_before(self, cluster: str, ds: date) -> PublishedDay | None:
+    def newest_day_before(self, cluster: str, ds: date) -> ClusterDay | None:
         """Return the newest published day of a cluster before a day; None if there is none."""
         return max((day for day in self.days if day.cluster == cluster and day.ds < ds), default=None)
 
@@ -242,15 +236,15 @@ class Snapshot:
         days = opened.days if opened else frozenset()
         return PublishedTable(arrow_schema(GATE_RESULT), opened, days)
 
-    def row_counts(self) -> dict[str, dict[PublishedDay, int]]:
+    def row_counts(self) -> dict[str, dict[ClusterDay, int]]:
         """Return the row count of each published day, by the qualified name of the table."""
-        counts: dict[str, dict[PublishedDay, int]] = defaultdict(dict)
+        counts: dict[str, dict[ClusterDay, int]] = defaultdict(dict)
         for row in self._read_publications(self._publication_files, ["cluster", "ds", "tables"]):
             for table in row["tables"]:
-                counts[table["table_name"]][PublishedDay(row["cluster"], row["ds"])] = table["row_count"]
+                counts[table["table_name"]][ClusterDay(row["cluster"], row["ds"])] = table["row_count"]
         return dict(counts)
 
-    def named_contents(self, day: PublishedDay) -> dict[str, Content]:
+    def named_contents(self, day: ClusterDay) -> dict[str, Content]:
         """Return the publication's entry for each table, by qualified name."""
         rows = self._read_publications(files_of_days(self._publication_files, {day}), ["tables"], {day})
         return {
@@ -303,7 +297,7 @@ class Snapshot:
         return [newest_first[:_PUBLICATIONS_READ_FIRST], newest_first[_PUBLICATIONS_READ_FIRST:]]
 
     def _read_publications(
-        self, files: list[DataFile], columns: list[str], days: Collection[PublishedDay] | None = None
+        self, files: list[DataFile], columns: list[str], days: Collection[ClusterDay] | None = None
     ) -> list[dict[str, Any]]:
         if self._publication is None:
             return []
@@ -316,13 +310,13 @@ class Snapshot:
 class PublishedTable:
     """One table of a snapshot."""
 
-    def __init__(self, schema: pa.Schema, opened: _OpenTable | None, days: Collection[PublishedDay]) -> None:
+    def __init__(self, schema: pa.Schema, opened: _OpenTable | None, days: Collection[ClusterDay]) -> None:
         self._schema = schema
         self._opened = opened
         self._days = days
 
     def dataset(
-        self, days: Collection[PublishedDay] | None = None, dictionary_columns: Collection[str] = ()
+        self, days: Collection[ClusterDay] | None = None, dictionary_columns: Collection[str] = ()
     ) -> pads.Dataset:
         """Return the rows of some published days, or of all of them, as an Arrow dataset; see `dataset_of`."""
         if self._opened is None:
@@ -333,7 +327,7 @@ class PublishedTable:
 
     def rows_of(
         self,
-        day: PublishedDay,
+        day: ClusterDay,
         wanted: Mapping[str, Collection[str]],
         names: Collection[str],
         reader: duckdb.DuckDBPyConnection,
@@ -352,7 +346,7 @@ class PublishedTable:
         with naming_damage(self._opened.uri, [dataset_of(self._opened.uri, self._schema, files)]):
             return rows_of(self._opened.uri, schema, files, day, wanted, reader)
 
-    def rows(self, days: Collection[PublishedDay], columns: list[str] | None = None) -> list[dict[str, Any]]:
+    def rows(self, days: Collection[ClusterDay], columns: list[str] | None = None) -> list[dict[str, Any]]:
         """Return the rows of some published days in Python's types.
 
         Raises:
@@ -368,7 +362,7 @@ class PublishedTable:
         """The Delta version that the publications name; None if none names it."""
         return None if self._opened is None else self._opened.version
 
-    def file_uris(self, days: Collection[PublishedDay]) -> tuple[str, ...]:
+    def file_uris(self, days: Collection[ClusterDay]) -> tuple[str, ...]:
         """Return the URIs of the Parquet files with the rows of some published days; they may have rows of other days too."""
         if self._opened is None:
             return ()

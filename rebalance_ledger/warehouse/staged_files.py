@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.content import Content, DayRows
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
+    from rebalance_ledger.warehouse.content import Content
     from rebalance_ledger.warehouse.layout import StagingArea
 
 _FOLDER: Final = "data"
@@ -86,7 +87,7 @@ def rows_of_files(places: Sequence[str], table: Table) -> pads.Dataset:
     return pads.dataset(paths, schema=schema, format="parquet", filesystem=file_system)
 
 
-def footers_of(files: StagedFiles, table_place: str, day: DayRows) -> list[pq.FileMetaData]:
+def footers_of(files: StagedFiles, table_place: str, day: ClusterDay) -> list[pq.FileMetaData]:
     """Read the footers of files.
 
     Raises:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow.dataset as pads
 
-    from rebalance_ledger.warehouse.data_files import PublishedDay
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
 
 CLUSTER, DS = "shop-test", date(2026, 11, 16)
 
@@ -380,7 +380,7 @@ def test_a_summary_reads_one_cluster_at_a_time_to_limit_memory(
     dataset = PublishedTable.dataset
 
     def recorded(
-        table: PublishedTable, days: Collection[PublishedDay] | None = None, *others: Collection[str]
+        table: PublishedTable, days: Collection[ClusterDay] | None = None, *others: Collection[str]
     ) -> pads.Dataset:
         read.append({day.cluster for day in days or ()})
         return dataset(table, days, *others)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from rebalance_ledger.cli.app import app
 from rebalance_ledger.cli.verify import sample_of
 from rebalance_ledger.tables import ALL_TABLES, QUEUE_ASSIGNMENT
-from rebalance_ledger.warehouse.data_files import PublishedDay
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
@@ -99,7 +99,7 @@ def test_published_rows_that_changed_after_publication_fail_the_maintenance(ware
 
 
 def test_days_to_verify_depend_only_on_the_date() -> None:
-    days = [PublishedDay("shop", date(2026, 1, 1) + timedelta(days=number)) for number in range(100)]
+    days = [ClusterDay("shop", date(2026, 1, 1) + timedelta(days=number)) for number in range(100)]
     dates = [date(2026, 11, number) for number in range(1, 11)]
 
     samples = [sample_of(days, 3, on) for on in dates]

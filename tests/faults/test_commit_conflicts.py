@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from deltalake.transaction import AddAction
 
-    from rebalance_ledger.warehouse.content import DayRows
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
     from rebalance_ledger.warehouse.staged_files import StagedFiles
 
 pytestmark = pytest.mark.faults
@@ -56,7 +56,7 @@ def put_in_between(monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, row_fi
     calls = count()
 
     def interrupted(
-        files: StagedFiles, footers: Sequence[pq.FileMetaData], table_place: str, day: DayRows
+        files: StagedFiles, footers: Sequence[pq.FileMetaData], table_place: str, day: ClusterDay
     ) -> list[AddAction]:
         actions = original(files, footers, table_place, day)
         if table_place == place and next(calls) == 0:

@@ -18,8 +18,8 @@ from rebalance_ledger.storage.lease import LeaseLostError, hold_lease
 from rebalance_ledger.storage.location import ObjectPath
 from rebalance_ledger.tables import GATE_RESULT
 from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.commits import writer_lock
-from rebalance_ledger.warehouse.content import DayRows
 from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.errors import WriteError
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -38,7 +38,7 @@ def test_rows_without_a_staged_file_replace_those_of_their_day_only(in_store: st
 
     def publish(ds: date, run_id: str) -> None:
         rows = commits.rows_of(GATE_RESULT, "shop", ds, [result(run_id=run_id)])
-        commits.replace_day(commits.open_table(place), place, GATE_RESULT, DayRows("shop", ds), rows)
+        commits.replace_day(commits.open_table(place), place, GATE_RESULT, ClusterDay("shop", ds), rows)
 
     publish(MONDAY, "one")
     publish(TUESDAY, "two")
@@ -64,9 +64,9 @@ def test_merged_days_keep_their_rows_and_one_of_them_can_be_replaced(in_store: s
 
     def publish(ds: date, run_id: str) -> None:
         rows = commits.rows_of(GATE_RESULT, "shop", ds, [result(run_id=run_id)])
-        commits.replace_day(commits.open_table(place), place, GATE_RESULT, DayRows("shop", ds), rows)
+        commits.replace_day(commits.open_table(place), place, GATE_RESULT, ClusterDay("shop", ds), rows)
 
-    def run_ids(day: DayRows | None) -> list[str]:
+    def run_ids(day: ClusterDay | None) -> list[str]:
         rows = commits.rows_of_version(place, opened(), GATE_RESULT, day).to_table(columns=["run_id"])
         return sorted(rows["run_id"].to_pylist())
 
@@ -77,9 +77,9 @@ def test_merged_days_keep_their_rows_and_one_of_them_can_be_replaced(in_store: s
     [merged] = data_files(opened())
     assert (merged.first_ds, merged.last_ds) == (week[0], week[-1])
     assert run_ids(None) == [f"{ds}" for ds in week]
-    assert run_ids(DayRows("shop", week[3])) == [f"{week[3]}"]
+    assert run_ids(ClusterDay("shop", week[3])) == [f"{week[3]}"]
     publish(week[3], "new")
-    assert run_ids(DayRows("shop", week[3])) == ["new"]
+    assert run_ids(ClusterDay("shop", week[3])) == ["new"]
     assert run_ids(None) == [*(f"{ds}" for ds in week if ds != week[3]), "new"]
 
 

@@ -16,7 +16,7 @@ from rebalance_ledger.pipeline.gate_input import GateInput
 from rebalance_ledger.settings import ClusterSettings
 from rebalance_ledger.tables import ALL_TABLES, COMPUTED_GOLD_TABLES, SILVER_TABLES, Table
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
-from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.inventory import inventory_of_stage
 from rebalance_ledger.warehouse.staging import Build, finish, read_build, write_verdict
 
@@ -127,7 +127,7 @@ def stage_day(
         ds,
         stage,
         Build(**usual | (build or {})),
-        inventory_of_stage(stage, DayRows(cluster, ds)),
+        inventory_of_stage(stage, ClusterDay(cluster, ds)),
     )
     if verdict is None:
         Path(stage.gate_verdict).unlink(missing_ok=True)
@@ -176,7 +176,9 @@ def let_gate_find(monkeypatch: pytest.MonkeyPatch, violations: Mapping[str, floa
 
 def record_again(warehouse: Warehouse, cluster: str, ds: date, stage: StagingArea) -> None:
     """Record the current files of a stage, as if the build had written them."""
-    finish(warehouse, cluster, ds, stage, read_build(stage), inventory_of_stage(stage, DayRows(cluster, ds)))
+    finish(
+        warehouse, cluster, ds, stage, read_build(stage), inventory_of_stage(stage, ClusterDay(cluster, ds))
+    )
 
 
 def write_staged(place: str, table: Table, cluster: str, ds: date, rows: list[Row]) -> None:

@@ -17,7 +17,8 @@ from deltalake import DeltaTable
 
 from rebalance_ledger.tables import ALL_TABLES
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
-from rebalance_ledger.warehouse.content import Content, DayRows, content_of
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
+from rebalance_ledger.warehouse.content import Content, content_of
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.conftest import SAMPLE_DAYS
 from tests.support.computed_days import asked, compute_and_publish, published_state, sample_day
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.tables import Table
 
-    Reader = Callable[[str, int, Table, DayRows], pads.Dataset]
-    Publications = dict[DayRows, list[dict[str, Any]]]
+    Reader = Callable[[str, int, Table, ClusterDay], pads.Dataset]
+    Publications = dict[ClusterDay, list[dict[str, Any]]]
 
 pytestmark = pytest.mark.spark
 
@@ -63,7 +64,7 @@ def published(warehouse: Warehouse) -> Publications:
 def publications_of(warehouse: Warehouse) -> Publications:
     """Return day -> the tables of its publication, with name, version, row count and content hash."""
     rows = asked(warehouse, "SELECT cluster, ds, tables FROM publication")
-    return {DayRows(cluster, ds): tables for cluster, ds, tables in rows}
+    return {ClusterDay(cluster, ds): tables for cluster, ds, tables in rows}
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +77,11 @@ def newest_versions(published: Publications) -> dict[str, int]:
     return newest
 
 
-def by_delta_rs(place: str, version: int, _table: Table, _day: DayRows) -> pads.Dataset:
+def by_delta_rs(place: str, version: int, _table: Table, _day: ClusterDay) -> pads.Dataset:
     return DeltaTable(place, version=version).to_pyarrow_dataset()
 
 
-def by_duckdb(place: str, version: int, table: Table, day: DayRows) -> pads.Dataset:
+def by_duckdb(place: str, version: int, table: Table, day: ClusterDay) -> pads.Dataset:
     """Read the Parquet files of the day that the Delta log lists."""
     delta = DeltaTable(place, version=version)
     name = day.cluster.replace("'", "''")
@@ -103,7 +104,7 @@ READERS: dict[str, Reader] = {"delta-rs": by_delta_rs, "duckdb": by_duckdb}
 def test_every_reader_finds_what_was_published(
     warehouse: Warehouse, published: Publications, newest_versions: dict[str, int], reader: Reader
 ) -> None:
-    def at_newest_version(place: str, _version: int, table: Table, day: DayRows) -> pads.Dataset:
+    def at_newest_version(place: str, _version: int, table: Table, day: ClusterDay) -> pads.Dataset:
         return reader(place, newest_versions[table.qualified_name], table, day)
 
     assert_published(warehouse, published, at_newest_version)
@@ -126,7 +127,7 @@ def test_spark_finds_what_was_published(
     """
     rows_of_table: dict[str, pads.Dataset] = {}
 
-    def by_delta_spark(place: str, _version: int, table: Table, _day: DayRows) -> pads.Dataset:
+    def by_delta_spark(place: str, _version: int, table: Table, _day: ClusterDay) -> pads.Dataset:
         name = table.qualified_name
         if name not in rows_of_table:
             rows = (

@@ -17,7 +17,8 @@ from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
 from rebalance_ledger.tables.silver.broker import BROKER
 from rebalance_ledger.warehouse import commits, data_files, evolution, maintenance
 from rebalance_ledger.warehouse.baseline import newest_earlier_day
-from rebalance_ledger.warehouse.data_files import PublishedDay, connect_reader
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
+from rebalance_ledger.warehouse.data_files import connect_reader
 from rebalance_ledger.warehouse.errors import WriteError
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -141,7 +142,7 @@ def recorded_versions(warehouse: Warehouse) -> list[dict[Table, int]]:
 def test_every_reader_of_a_merged_day_sees_only_this_day(warehouse: Warehouse) -> None:
     merge(warehouse, WITHOUT_OLD_FILES)
     snapshot = Snapshot(warehouse.root)
-    day = PublishedDay(CLUSTERS[1], OCTOBER[4])
+    day = ClusterDay(CLUSTERS[1], OCTOBER[4])
     expected = ["a'b=c/d %é@2020-10-06", "both"]
     table = snapshot.published(QUEUE_ASSIGNMENT)
 

@@ -14,7 +14,8 @@ from deltalake import DeltaTable
 
 from rebalance_ledger.tables import ALL_TABLES, FINDING, SILVER_TABLES
 from rebalance_ledger.warehouse import query as query_module
-from rebalance_ledger.warehouse.data_files import PublishedDay, connect_reader, data_files, rows_of
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
+from rebalance_ledger.warehouse.data_files import connect_reader, data_files, rows_of
 from rebalance_ledger.warehouse.query import QueryError, open_groups, open_tables, query, views
 from rebalance_ledger.warehouse.snapshot import Snapshot
 from tests.support.published_sample import Publisher
@@ -188,7 +189,7 @@ class TestDays:
         publisher.publish("shop-prod", "2026-11-16", finding=[finding("before")])
         publisher.publish("pay-prod", "2026-11-17", finding=[finding("other")])
         publisher.publish("shop-prod", "2026-11-17", finding=[finding("asked")])
-        asked_day = PublishedDay("shop-prod", date(2026, 11, 17))
+        asked_day = ClusterDay("shop-prod", date(2026, 11, 17))
         table = f"{publisher.root}/gold/finding"
         for file in data_files(DeltaTable(table)):
             if file.day != asked_day:
@@ -391,7 +392,7 @@ def test_groups_of_a_day_show_their_rows_those_of_their_topics_and_every_finding
     of_view = "SELECT ds, consumer_group FROM queue_ownership ORDER BY ALL"
     of_topics = "SELECT ds, topic FROM queue_offset ORDER BY ALL"
     of_findings = "SELECT count(*) AS number FROM finding"
-    day = PublishedDay("shop", date(2026, 11, 16))
+    day = ClusterDay("shop", date(2026, 11, 16))
 
     with open_groups(publisher.root, [of_view, of_topics, of_findings], ["a", "c"], day) as tables:
         assert tables.rows(of_view) == [{"ds": day.ds, "consumer_group": group} for group in "ac"]
@@ -413,7 +414,7 @@ def test_groups_of_a_truncated_file_are_refused_and_the_file_is_named(publisher:
 
     with (
         pytest.raises(QueryError, match=re.escape(file.name)),
-        open_groups(publisher.root, [text], ["a"], PublishedDay("shop", date(2026, 11, 16))),
+        open_groups(publisher.root, [text], ["a"], ClusterDay("shop", date(2026, 11, 16))),
     ):
         pass
 
@@ -421,7 +422,7 @@ def test_groups_of_a_truncated_file_are_refused_and_the_file_is_named(publisher:
 def test_columns_that_a_file_does_not_have_are_null(publisher: Publisher) -> None:
     publisher.publish("shop", "2026-11-16", finding=[finding("x"), finding("y")])
     uri = f"{publisher.root}/gold/finding"
-    day = PublishedDay("shop", date(2026, 11, 16))
+    day = ClusterDay("shop", date(2026, 11, 16))
     schema = pa.schema([("ds", pa.date32()), ("client_id", pa.string()), ("added_later", pa.int64())])
 
     with closing(connect_reader()) as reader:
@@ -448,6 +449,6 @@ def test_a_query_of_one_cluster_shows_only_its_days_and_the_snapshot_names_no_ot
     with query(publisher.root, rows.format("latest.finding"), cluster="pay") as result:
         assert list(result.rows) == [("pay", "2026-11-18", "z")]
     snapshot = Snapshot(publisher.root, "pay")
-    assert snapshot.days == {PublishedDay("pay", date(2026, 11, 18))}
+    assert snapshot.days == {ClusterDay("pay", date(2026, 11, 18))}
     assert len(snapshot.published(FINDING).dataset().files) == 1
     assert Snapshot(publisher.root, "other").days == frozenset()

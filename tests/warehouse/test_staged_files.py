@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from rebalance_ledger.tables import PUBLICATION, QUEUE_ASSIGNMENT
 from rebalance_ledger.warehouse import staged_files
-from rebalance_ledger.warehouse.data_files import PublishedDay, data_files
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
+from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
 from rebalance_ledger.warehouse.publish import publish
@@ -42,7 +43,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 def published_files(warehouse: Warehouse, cluster: str = "shop", ds: date = MONDAY) -> list[Path]:
     place = warehouse.published(QUEUE_ASSIGNMENT)
-    return [Path(place, file.path) for file in data_files(DeltaTable(place), PublishedDay(cluster, ds))]
+    return [Path(place, file.path) for file in data_files(DeltaTable(place), ClusterDay(cluster, ds))]
 
 
 def staged_file(warehouse: Warehouse, cluster: str = "shop", ds: date = MONDAY) -> Path:

@@ -15,8 +15,8 @@ from rebalance_ledger.pipeline.outdated import stale_days
 from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
 from rebalance_ledger.tables.silver.broker import BROKER
 from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.commits import PUBLISHED_TABLES, last_checkpoint
-from rebalance_ledger.warehouse.content import DayRows
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
 from rebalance_ledger.warehouse.publish import publish
@@ -130,7 +130,7 @@ def test_the_state_of_an_older_release_is_read_from_its_rows_and_recorded_by_the
 def test_a_day_published_by_a_release_without_the_record_is_visible_and_kept(warehouse: Warehouse) -> None:
     publish_owners(warehouse, TUESDAY, "c2")
     # That release commits like this: the rows name the versions, and the log records nothing.
-    day = DayRows("pay", MONDAY)
+    day = ClusterDay("pay", MONDAY)
     place = warehouse.published(QUEUE_ASSIGNMENT)
     delta = DeltaTable(place)
     [row] = delta.to_pyarrow_table(filters=[("ds", "=", TUESDAY)]).to_pylist()
@@ -139,7 +139,7 @@ def test_a_day_published_by_a_release_without_the_record_is_visible_and_kept(war
     )
     commits.replace_day(delta, place, QUEUE_ASSIGNMENT, day, rows)
     tables = commits.PublishedTables(warehouse)
-    [record] = tables.publications(DayRows("shop", TUESDAY))
+    [record] = tables.publications(ClusterDay("shop", TUESDAY))
     for named in record["tables"]:
         named["delta_version"] = versions(warehouse)[named["table_name"]]
     place = warehouse.published(PUBLICATION)
