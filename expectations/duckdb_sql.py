@@ -55,11 +55,11 @@ _MACROS: Final = (
 
 
 def prepare(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the functions that translated statements use, and set the time zone to UTC as in Spark's session."""
-    connection.execute("SET TimeZone = 'UTC'")
+    """Create the functions that translated statements use, and set the time zone to UTC as in Spark's session, for all cursors too."""
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
     # Rows are measured in any order. Lines of an export are long, so vectors of them are not filled up.
-    connection.execute("SET preserve_insertion_order = FALSE")
-    connection.execute("SET enable_caching_operators = FALSE")
+    connection.execute("SET GLOBAL preserve_insertion_order = FALSE")
+    connection.execute("SET GLOBAL enable_caching_operators = FALSE")
     connection.create_function("crc32", _crc32, ["VARCHAR"], "BIGINT")
     for macro in _MACROS:
         connection.execute(f"CREATE MACRO {macro}")

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 _LINE_SCHEMA: Final = pa.schema([("kind", pa.string()), ("value", pa.string())])
 _BATCH_BYTES: Final = 1024 * 1024
 """Text of the export that a thread reads at a time; it needs about a hundred times as much memory."""
-_LEAST_BATCH_LINES: Final = 128
-"""DuckDB joins batches of less than 64 rows into some of 2,048, which need gigabytes if lines are long. Some rows are filtered before."""
 _MEMORY_VARIABLE: Final = "LEDGER_GATE_MEMORY"
 _MEMORY_LIMIT: Final = "1200MB"
 """Default memory limit of the database, without other memory of the process."""
@@ -229,7 +227,7 @@ def _batches(lines: Iterator[str]) -> Iterator[list[str]]:
     for line in lines:
         batch.append(line)
         size_bytes += len(line)
-        if size_bytes >= _BATCH_BYTES and len(batch) >= _LEAST_BATCH_LINES:
+        if size_bytes >= _BATCH_BYTES:
             yield batch
             batch, size_bytes = [], 0
     if batch:
