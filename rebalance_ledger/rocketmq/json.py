@@ -312,7 +312,7 @@ class _Parser:
         self._position = 0
         self._frames: list[_Frame] = []
         self._has_references = False
-        self._may_use_library = _REFERENCE_OR_SURROGATE.search(text) is None
+        self._may_use_library = not _needs_care(text)
 
     def parse(self) -> RocketMQValue:
         if _WHITE_SPACE.fullmatch(self._text):
