@@ -23,7 +23,7 @@ import pyarrow.fs as pafs
 
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.warehouse.cluster_day import ClusterDay
-from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
+from rebalance_ledger.warehouse.sandbox import connect
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -253,4 +253,4 @@ def rows_of(
 
 def connect_reader() -> duckdb.DuckDBPyConnection:
     """Return a DuckDB connection for `rows_of`; it runs no SQL of users."""
-    return duckdb.connect(config=SANDBOX_CONFIG | {"enable_external_access": "true"})
+    return connect(enable_external_access="true")

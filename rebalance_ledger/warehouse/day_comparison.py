@@ -8,14 +8,13 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import duckdb
 import pyarrow as pa
 
 from rebalance_ledger.tables import QUARANTINED_GROUP, TABLES_OF_GROUPS
 from rebalance_ledger.warehouse.damage import naming_damage
 from rebalance_ledger.warehouse.errors import NoWarehouseError
 from rebalance_ledger.warehouse.exclude_groups import without_groups
-from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
+from rebalance_ledger.warehouse.sandbox import connect
 from rebalance_ledger.warehouse.snapshot import Snapshot
 from rebalance_ledger.warehouse.staged_files import staged_rows
 
@@ -101,7 +100,7 @@ def compare(
         return {"staged": staged_rows(stage, table).count_rows(), "earlier": named.row_count if named else 0}
 
     with (
-        closing(duckdb.connect(":memory:", config=SANDBOX_CONFIG)) as connection,
+        closing(connect()) as connection,
         naming_damage(f"The rows of {baseline_day.ds} in {warehouse.root}", earlier_rows),
     ):
         row_counts = [{"table_name": table.name, **row_counts_of(table)} for table in counted]

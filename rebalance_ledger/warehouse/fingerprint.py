@@ -9,11 +9,10 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import duckdb
-
 from rebalance_ledger.tables import ALL_TABLES, PUBLICATION
 from rebalance_ledger.warehouse.content import content_of
 from rebalance_ledger.warehouse.damage import naming_damage
+from rebalance_ledger.warehouse.sandbox import connect
 from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def fingerprint(root: str, cluster: str, ds: date | None = None) -> Iterator[Tab
     snapshot = Snapshot(root)
     days = sorted(day for day in snapshot.days if day.cluster == cluster and (ds is None or day.ds == ds))
     published = {table: snapshot.published(table) for table in ALL_TABLES}
-    with closing(duckdb.connect(":memory:")) as connection:
+    with closing(connect()) as connection:
         for day in days:
             content_hashes = snapshot.named_contents(day)
             for table, published_rows in published.items():

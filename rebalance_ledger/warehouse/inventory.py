@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import duckdb
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -23,6 +22,7 @@ from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.content import content_of
 from rebalance_ledger.warehouse.errors import StagingError, one_line
+from rebalance_ledger.warehouse.sandbox import connect
 from rebalance_ledger.warehouse.staged_files import staged_rows
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def inventory_of_stage(stage: StagingArea, day: ClusterDay) -> tuple[StagedTable
     """
     readings = stage.offset_readings.removeprefix(f"{stage.root}/")
     with (
-        duckdb.connect(":memory:") as connection,
+        connect() as connection,
         ThreadPoolExecutor(_READERS) as pool,
         ThreadPoolExecutor(_READERS) as pool_of_tables,
     ):

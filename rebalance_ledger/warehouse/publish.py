@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import duckdb
-
 from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.evolution import bring_up_to_date
 from rebalance_ledger.warehouse.exclude_groups import without_groups
+from rebalance_ledger.warehouse.sandbox import connect
 from rebalance_ledger.warehouse.staged_files import staged_rows
 from rebalance_ledger.warehouse.staging import accepted_stage, remove_superseded
 
@@ -66,7 +65,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     """
     day = ClusterDay(cluster, ds)
     # One connection for all tables: to open one takes longer than to count a table's rows.
-    with commits.writer_lock(warehouse) as ensure_held, duckdb.connect(":memory:") as connection:
+    with commits.writer_lock(warehouse) as ensure_held, connect() as connection:
         # Checked while the lease is held: a writer that had to wait must not publish an outdated attempt.
         judged = accepted_stage(warehouse, cluster, ds)
         tables = commits.prepare_tables(warehouse)

@@ -26,7 +26,7 @@ from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
 from rebalance_ledger.warehouse.damage import damage_sentence, find_damage
 from rebalance_ledger.warehouse.data_files import connect_reader
 from rebalance_ledger.warehouse.errors import NOT_IN_TIME, QueryError, one_line
-from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
+from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG, connect
 from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -280,11 +280,9 @@ def _restricted(
 
 
 def _closed_connection() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config=SANDBOX_CONFIG)
+    connection = connect()
     # Without access to other files, DuckDB would still open files of its database, whose name is `:memory:`, in the current folder.
     connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
-    # Show times in the ledger's zone, independent of the zone of this machine.
-    connection.execute("SET TimeZone = 'UTC'")
     return connection
 
 

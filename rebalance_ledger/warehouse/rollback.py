@@ -17,6 +17,7 @@ from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.content import Content, content_of
 from rebalance_ledger.warehouse.errors import RollbackError
+from rebalance_ledger.warehouse.sandbox import connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) 
             f"{cluster} {ds} is not published in {warehouse.root}, so there is nothing to roll back: "
             "look for its name and day in `ledger summary`."
         )
-    with commits.writer_lock(warehouse) as ensure_held, duckdb.connect(":memory:") as connection:
+    with commits.writer_lock(warehouse) as ensure_held, connect() as connection:
         # Before `prepare_tables`, so that a rollback that is refused changes nothing.
         [current] = commits.PublishedTables(warehouse).publications(day)
         earlier = _replaced_record(warehouse, day, current)

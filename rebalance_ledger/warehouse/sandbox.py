@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import duckdb
+
 SANDBOX_CONFIG: Final = {
     "enable_external_access": "false",
     "allow_persistent_secrets": "false",
@@ -18,3 +20,16 @@ SANDBOX_CONFIG: Final = {
     "memory_limit": "2GB",
 }
 """DuckDB can read registered tables only, and writes nothing, not even to spill."""
+
+
+def connect(**changes: str) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory whose time zone is UTC, also for its cursors.
+
+    The texts of instants, and hashes over them, are then the same on every machine.
+
+    Args:
+        changes: Changes of `SANDBOX_CONFIG`.
+    """
+    connection = duckdb.connect(":memory:", config=SANDBOX_CONFIG | changes)
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    return connection

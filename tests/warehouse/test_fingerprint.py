@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,22 @@ def test_the_history_of_equal_days_does_not_matter(warehouse: Warehouse, tmp_pat
     assert lines == list(fingerprint(other.root, "shop"))
     assert len(lines) == 2 * len(ALL_TABLES)
     assert [line for line in lines if line.ds == TUESDAY] == list(fingerprint(other.root, "shop", TUESDAY))
+
+
+def test_the_time_zone_of_the_machine_does_not_matter(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    progress = [{"last_consumed_at": datetime(2026, 11, 16, 23, 30, tzinfo=UTC)}]
+    stage_day(warehouse, MONDAY, consume_progress=progress)
+    publish(warehouse, "shop", MONDAY)
+    lines = list(fingerprint(warehouse.root, "shop"))
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    other = Warehouse.at(str(tmp_path / "other"))
+    stage_day(other, MONDAY, consume_progress=progress)
+    publish(other, "shop", MONDAY)
+
+    assert all(line.is_as_published for line in fingerprint(warehouse.root, "shop"))
+    assert list(fingerprint(other.root, "shop")) == lines
 
 
 @pytest.mark.parametrize("changed", [("c1", "c3"), ("c1",), ("c1", "c2", "c2")])
