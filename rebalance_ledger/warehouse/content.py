@@ -50,7 +50,8 @@ def content_of(
     """Return the content of a day's rows.
 
     Args:
-        connection: DuckDB connection; it is reused, because opening one takes longer than counting a table's rows.
+        connection: Connection of `sandbox.connect`, because the texts of instants are hashed. It is reused: opening one takes longer than
+            counting a table's rows.
         table: The table of the rows.
         rows: The table, or at least this day of it.
         day: The day to select.

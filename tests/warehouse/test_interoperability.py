@@ -20,6 +20,7 @@ from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.content import Content, content_of
 from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.sandbox import connect
 from tests.conftest import SAMPLE_DAYS
 from tests.support.computed_days import asked, compute_and_publish, published_state, sample_day
 from tests.support.merged_days import merge_and_remove
@@ -155,7 +156,7 @@ def test_a_day_has_the_same_rows_after_the_day_that_it_is_compared_with_was_merg
 def assert_published(warehouse: Warehouse, published: Publications, reader: Reader) -> None:
     differing = {}
     row_count = 0
-    with duckdb.connect() as connection:
+    with connect() as connection:
         for day, tables in published.items():
             for of_table in tables:
                 table = TABLES[of_table["table_name"]]
