@@ -14,6 +14,9 @@ export LEDGER_EXPORTS="${LEDGER_EXPORTS:-$LEDGER_ROOT/samples/exports}"
 export LEDGER_WAREHOUSE="${LEDGER_WAREHOUSE:-$LEDGER_ROOT/data/warehouse}"
 export LEDGER_SETTINGS="${LEDGER_SETTINGS:-$LEDGER_ROOT/conf/ledger.yaml}"
 
+# In the locale C, Java finds no file whose name has other characters than ASCII.
+case "${LC_ALL:-}" in C | POSIX) export LC_ALL=C.UTF-8 ;; esac
+
 # Another project's Python or Spark must not leak in.
 unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PATH="$LEDGER_ROOT/.venv/bin:$PATH" # the Spark operator looks for spark-submit here

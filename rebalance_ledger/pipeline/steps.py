@@ -283,7 +283,10 @@ def write_metrics_file(warehouse: Warehouse) -> None:
 
 
 def _use_project_spark() -> None:
-    """Set SPARK_CONF_DIR to this checkout's configuration, unless the environment has it."""
+    """Set SPARK_CONF_DIR to this checkout's configuration, unless the environment has it, and a locale in which Java reads UTF-8."""
+    if sys.flags.utf8_mode:
+        # Python's names of files are UTF-8 in the locale C too, Java's are ASCII there.
+        os.environ["LC_ALL"] = "C.UTF-8"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     java_home = _ROOT / ".local" / "java-home"
     if java_home.is_file():
