@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.error import HTTPError
 
 import psutil
 
@@ -156,7 +157,7 @@ class ClusterOfProcesses:
     def _missing_worker(self) -> str | None:
         try:
             states = spark_workers(self)
-        except ValueError:
+        except (ValueError, HTTPError):
             return "the master's pages are not all there yet"  # it listens before its pages are registered
         return None if states == ["ALIVE"] * _WORKERS else f"the workers are {states}"
 
