@@ -9,6 +9,7 @@ import traceback
 from typing import Final, NamedTuple
 
 from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
+from rebalance_ledger.pipeline.spark_process import SparkProcessError
 from rebalance_ledger.pipeline.steps import RefusedError, SetUpMissingError
 from rebalance_ledger.storage.location import InvalidLocationError
 from rebalance_ledger.warehouse.errors import (
@@ -32,7 +33,7 @@ _BAD_INPUTS: Final = (
     StagingError,
     SetUpMissingError,
 )
-_OUTSIDE: Final = (AdminClientError, UnreachableError, WriteError)
+_OUTSIDE: Final = (AdminClientError, SparkProcessError, UnreachableError, WriteError)
 
 
 class Failure(NamedTuple):

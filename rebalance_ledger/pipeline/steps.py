@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
+from rebalance_ledger.pipeline.spark_process import java_exit_code, java_start, java_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -120,6 +121,7 @@ def build(day: Day) -> None:
         ExportError: the day has no export.
         SettingsError: the settings file is wrong.
         SetUpMissingError: there is no Spark configuration.
+        SparkProcessError: Spark's Java process did not start, or has ended.
     """
     _ = day.settings  # A wrong file must not cost the start of a JVM.
     with spark_application(f"rebalance-ledger {day.cluster} {day.ds}", day, export_bytes(day)) as build_day:
@@ -145,6 +147,7 @@ def spark_application(
 
     Raises:
         SetUpMissingError: There is no Spark configuration.
+        SparkProcessError: Spark's Java process does not start.
     """
     _use_project_spark()
     from spark_jobs.session import spark_session
@@ -154,7 +157,8 @@ def spark_application(
     if export_size_bytes < LARGE_EXPORT_BYTES:  # Beside large tables its memory is missed.
         beside_start.submit(_load_gate)
     try:
-        spark = spark_session(name, export_size_bytes)
+        with java_start():
+            spark = spark_session(name, export_size_bytes)
         try:
             from spark_jobs.side_by_side import SideBySide
 
@@ -162,11 +166,15 @@ def spark_application(
 
                 def build_one(day: Day, ahead: Sequence[Day]) -> None:
                     settings = {each.cluster: each.settings for each in (day, *ahead)}
-                    days.build((day.cluster, day.ds), settings, [(each.cluster, each.ds) for each in ahead])
+                    with java_work():
+                        days.build(
+                            (day.cluster, day.ds), settings, [(each.cluster, each.ds) for each in ahead]
+                        )
 
                 yield build_one
         finally:
-            spark.stop()
+            if java_exit_code() is None:
+                spark.stop()
     finally:
         beside_start.shutdown(cancel_futures=True)
 
@@ -290,7 +298,8 @@ def _use_project_spark() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     java_home = _ROOT / ".local" / "java-home"
     if java_home.is_file():
-        os.environ.setdefault("JAVA_HOME", java_home.read_text(encoding="utf-8").strip())
+        # As conf/environment.sh does: JAVA_HOME may be for other programs, and name a Java that Spark cannot use.
+        os.environ["JAVA_HOME"] = java_home.read_text(encoding="utf-8").strip()
     if "SPARK_CONF_DIR" not in os.environ:
         conf = _ROOT / ".local" / "spark-conf"
         if not (conf / "spark-defaults.conf").is_file():

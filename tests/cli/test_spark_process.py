@@ -1,0 +1,81 @@
+"""A Java process of Spark that does not start, or is killed: the command ends with one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.computed_days import ROOT
+from tests.support.export_builder import ExportBuilder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The build kills the process when the session has started, at the first call that uses it.
+_KILLED = """
+import os, signal
+from pyspark import SparkContext
+from spark_jobs import side_by_side
+build_days = side_by_side.build
+def killed(*words, **named):
+    os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+    return build_days(*words, **named)
+side_by_side.build = killed
+from rebalance_ledger.cli.console import main
+main()
+"""
+
+
+def run(program: str, exports: Path, **environment: str) -> tuple[int, str]:
+    words = ("--cluster", "shop", "--ds", "2026-11-16", "--exports", str(exports))
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "run", *words, "--warehouse", str(exports / "warehouse")],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return ended.returncode, ended.stderr
+
+
+@pytest.fixture
+def exports(tmp_path: Path) -> Path:
+    export = ExportBuilder("shop")
+    export.route("orders", {"a": 2})
+    export.group("g", ["orders"], ["c1"], "a")
+    export.seal(tmp_path)
+    return tmp_path
+
+
+def test_a_java_that_does_not_start(exports: Path, tmp_path: Path) -> None:
+    defaults = tmp_path / "conf" / "spark-defaults.conf"
+    defaults.parent.mkdir()
+    defaults.write_text("spark.driver.defaultJavaOptions -Xms9999g\n", encoding="utf-8")
+
+    exit_code, errors = run(
+        "from rebalance_ledger.cli.console import main; main()", exports, SPARK_CONF_DIR=str(defaults.parent)
+    )
+
+    assert exit_code == 1
+    assert errors.splitlines()[-1].startswith(
+        "Spark's Java process did not start; its own message is in the log or above. Spark requires Java 17 or 21, and JAVA_HOME is "
+    )
+    assert "Traceback" not in errors
+
+
+@pytest.mark.spark
+def test_a_java_that_is_killed(exports: Path) -> None:
+    exit_code, errors = run(_KILLED, exports)
+
+    assert exit_code == 1
+    assert errors.splitlines()[-1] == (
+        "Spark's Java process was killed (SIGKILL), as by a system that is short of memory, during the work; its own messages are in the "
+        "log or above. Nothing of this day was published: run the same command again."
+    )
+    assert "Traceback" not in errors
