@@ -28,6 +28,7 @@ from rebalance_ledger.storage.location import InvalidLocationError, location_of
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import reserved
+from spark_jobs.failures import SparkError, working
 from spark_jobs.landed_days import landed_beside
 from spark_jobs.session import spark_session
 from spark_jobs.side_by_side import SideBySide
@@ -57,6 +58,9 @@ def main() -> int:
         write_result(reason=str(error), is_refusal=True)
         print(error, file=sys.stderr)  # noqa: T201 - the reason, for the log of the task
         return 2
+    except SparkError as error:
+        write_result(reason=str(error))
+        raise
     except Exception as error:
         write_result(reason=f"{type(error).__name__}: {error}")
         raise
@@ -85,7 +89,7 @@ def _stage(arguments: argparse.Namespace) -> StageResult:
 
             ahead = landed_beside(exports, warehouse, settings, day, reserve, through=arguments.through)
         spark = spark_session(f"rebalance-ledger {arguments.cluster} {arguments.ds}")
-        with closing(SideBySide(spark, exports, warehouse)) as days:
+        with closing(SideBySide(spark, exports, warehouse)) as days, working():
             result = days.build(day, settings, ahead)
             for cluster, ds in days.finish_waiting():
                 LOGGER.info("%s %s is staged as well", cluster, ds)

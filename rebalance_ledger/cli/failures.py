@@ -9,7 +9,6 @@ import traceback
 from typing import Final, NamedTuple
 
 from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
-from rebalance_ledger.pipeline.spark_process import SparkProcessError
 from rebalance_ledger.pipeline.steps import RefusedError, SetUpMissingError
 from rebalance_ledger.storage.location import InvalidLocationError
 from rebalance_ledger.warehouse.errors import (
@@ -19,6 +18,7 @@ from rebalance_ledger.warehouse.errors import (
     StagingError,
     WriteError,
 )
+from spark_jobs.failures import SparkError
 
 CRASHED: Final = 1
 BAD_INPUT: Final = 2
@@ -33,7 +33,7 @@ _BAD_INPUTS: Final = (
     StagingError,
     SetUpMissingError,
 )
-_OUTSIDE: Final = (AdminClientError, SparkProcessError, UnreachableError, WriteError)
+_OUTSIDE: Final = (AdminClientError, SparkError, UnreachableError, WriteError)
 
 
 class Failure(NamedTuple):

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
-from rebalance_ledger.pipeline.spark_process import java_exit_code, java_start, java_work
+from spark_jobs import failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -121,7 +121,7 @@ def build(day: Day) -> None:
         ExportError: the day has no export.
         SettingsError: the settings file is wrong.
         SetUpMissingError: there is no Spark configuration.
-        SparkProcessError: Spark's Java process did not start, or has ended.
+        SparkError: Spark's Java process did not start, or has ended.
     """
     _ = day.settings  # A wrong file must not cost the start of a JVM.
     with spark_application(f"rebalance-ledger {day.cluster} {day.ds}", day, export_bytes(day)) as build_day:
@@ -147,7 +147,7 @@ def spark_application(
 
     Raises:
         SetUpMissingError: There is no Spark configuration.
-        SparkProcessError: Spark's Java process does not start.
+        SparkError: Spark's Java process does not start.
     """
     _use_project_spark()
     from spark_jobs.session import spark_session
@@ -157,7 +157,7 @@ def spark_application(
     if export_size_bytes < LARGE_EXPORT_BYTES:  # Beside large tables its memory is missed.
         beside_start.submit(_load_gate)
     try:
-        with java_start():
+        with failures.starting():
             spark = spark_session(name, export_size_bytes)
         try:
             from spark_jobs.side_by_side import SideBySide
@@ -166,14 +166,14 @@ def spark_application(
 
                 def build_one(day: Day, ahead: Sequence[Day]) -> None:
                     settings = {each.cluster: each.settings for each in (day, *ahead)}
-                    with java_work():
+                    with failures.working():
                         days.build(
                             (day.cluster, day.ds), settings, [(each.cluster, each.ds) for each in ahead]
                         )
 
                 yield build_one
         finally:
-            if java_exit_code() is None:
+            if failures.java_exit_code() is None:
                 spark.stop()
     finally:
         beside_start.shutdown(cancel_futures=True)

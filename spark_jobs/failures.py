@@ -1,7 +1,6 @@
-"""Spark's Java process, which this process starts: why it did not start or has ended, in one sentence.
+"""Failures of Spark that have their cause in the machine or the cluster, in one sentence each.
 
-Belongs here: errors that have their cause in that process. Does not belong here: the session and its configuration
-(`spark_jobs.session`).
+Belongs here: recognizing them. Does not belong here: failures of the ledger itself, which keep their traceback.
 """
 
 # Every command imports the error, and PySpark takes a second to import.
@@ -22,17 +21,32 @@ _NOT_STARTED: Final = "JAVA_GATEWAY_EXITED"
 _END_S: Final = 5
 """The longest time between the loss of the connection and the end of the process that caused it."""
 
+_AGAIN: Final = "run the same command again. Nothing of this day was published."
+_CAUSES: Final = {
+    "No space left on device": (
+        "A disk is full: that of the warehouse, or that of Spark's temporary files (spark.local.dir, by default /tmp). Free some space, "
+        "then"
+    ),
+    "java.lang.OutOfMemoryError": (
+        "A Java process of Spark has too little memory: increase spark.driver.memory or, on a cluster, spark.executor.memory, then"
+    ),
+    "Python worker exited unexpectedly": (
+        "A Python worker of Spark has ended, as if the system had killed it because memory is short: free some memory, then"
+    ),
+}
+"""What Spark's error contains, and the sentence."""
 
-class SparkProcessError(Exception):
-    """Spark's Java process did not start or has ended; `str()` is the reason and the solution."""
+
+class SparkError(Exception):
+    """Spark did not start or failed, for a cause outside of the ledger; `str()` is the cause and the solution."""
 
 
 @contextmanager
-def java_start() -> Iterator[None]:
+def starting() -> Iterator[None]:
     """Start a Spark session within this block.
 
     Raises:
-        SparkProcessError: The Java process ended before Spark was started.
+        SparkError: The Java process ended before Spark was started.
     """
     from pyspark.errors import PySparkRuntimeError
 
@@ -41,32 +55,36 @@ def java_start() -> Iterator[None]:
     except PySparkRuntimeError as error:
         if error.getCondition() != _NOT_STARTED:
             raise
-        raise SparkProcessError(
+        raise SparkError(
             f"Spark's Java process did not start; its own message is in the log or above. Spark requires Java 17 or 21, and JAVA_HOME "
             f"is {os.environ.get('JAVA_HOME') or 'not set'}: `make setup` finds or installs a Java."
         ) from error
 
 
 @contextmanager
-def java_work() -> Iterator[None]:
-    """Use a Spark session within this block.
+def working() -> Iterator[None]:
+    """Use a Spark session within this block, to stage days.
 
     Raises:
-        SparkProcessError: An error has its cause in the end of the Java process.
+        SparkError: An error has its cause in the end of the Java process or of a Python worker, in its memory, or in a full disk.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors.exceptions.captured import CapturedException
 
     try:
         yield
-    except Py4JJavaError:  # Java has answered.
+    except (Py4JJavaError, CapturedException) as error:  # Java has answered.
+        text = str(error)
+        for cause, sentence in _CAUSES.items():
+            if cause in text:
+                raise SparkError(f"{sentence} {_AGAIN}") from error
         raise
     except (Py4JError, ConnectionError) as error:
         exit_code = java_exit_code(_END_S)
         if exit_code is None:
             raise
-        raise SparkProcessError(
-            f"Spark's Java process {_end(exit_code)} during the work; its own messages are in the log or above. Nothing of this day was "
-            "published: run the same command again."
+        raise SparkError(
+            f"Spark's Java process {_end(exit_code)} during the work; its own messages are in the log or above: {_AGAIN}"
         ) from error
 
 

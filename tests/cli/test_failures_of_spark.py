@@ -76,6 +76,6 @@ def test_a_java_that_is_killed(exports: Path) -> None:
     assert exit_code == 1
     assert errors.splitlines()[-1] == (
         "Spark's Java process was killed (SIGKILL), as by a system that is short of memory, during the work; its own messages are in the "
-        "log or above. Nothing of this day was published: run the same command again."
+        "log or above: run the same command again. Nothing of this day was published."
     )
     assert "Traceback" not in errors
