@@ -16,6 +16,16 @@ SIDE_BY_SIDE_BYTES: Final = 80_000_000
 
 _JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 
+_BOTH_COMPILERS: Final = (
+    "-XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 "
+    "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=200000"
+)
+"""The second compiler, for code that runs five times as often as by default.
+
+Spark generates code for each query and each of its stages, and most of it runs for seconds only. With Java's own thresholds, the second
+compiler took a fifth of the CPU time of a build (`docs/benchmarks.md`, whole day).
+"""
+
 
 def driver_options(export_bytes: int) -> dict[str, str]:
     """Return the Spark configuration of a driver, in addition to `spark-defaults.conf`.
@@ -25,4 +35,4 @@ def driver_options(export_bytes: int) -> dict[str, str]:
     Args:
         export_bytes: Size of all files of the export.
     """
-    return {_JAVA_OPTIONS: "-XX:TieredStopAtLevel=4"} if export_bytes >= LARGE_EXPORT_BYTES else {}
+    return {_JAVA_OPTIONS: _BOTH_COMPILERS} if export_bytes >= LARGE_EXPORT_BYTES else {}

@@ -770,11 +770,16 @@ cut_line AS (
   SELECT
     *,
     CASE
-      WHEN kind IN {quoted_list(_KINDS_OF_OWNERS)} THEN trim(BOTH ',' FROM concat_ws(',',
-        {_cut(_between(_QUEUES, _POP_QUEUES), ",")}, {_cut(_between(_POP_QUEUES, _QUEUES), ',"isPop":true,')}))
+      WHEN kind IN {quoted_list(_KINDS_OF_OWNERS)} THEN concat_ws(',', nullif(queues, ''), nullif(pop_queues, ''))
       WHEN kind IN ('broker_topic_stats', 'consume_stats') THEN {_cut("payload", ",")}
     END AS cut
-  FROM line
+  FROM (
+    SELECT
+      *,
+      IF(kind IN {quoted_list(_KINDS_OF_OWNERS)}, {_cut(_between(_QUEUES, _POP_QUEUES), ",")}, NULL) AS queues,
+      IF(kind IN {quoted_list(_KINDS_OF_OWNERS)}, {_cut(_between(_POP_QUEUES, _QUEUES), ',"isPop":true,')}, NULL) AS pop_queues
+    FROM line
+  )
 ),
 parsed_line AS (
   SELECT

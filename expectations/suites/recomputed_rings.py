@@ -68,7 +68,11 @@ ring AS (
   WHERE NOT (is_odd AND exists(classes, class -> class.is_go)) AND (NOT class.is_go OR class.rule.virtual_node_count > 0)
 ),
 ring_list AS (
-  SELECT * FROM ring LATERAL VIEW posexplode(lists) AS list, slots
+  SELECT
+    {_RING}, is_go, node_count, divider_ids, rule, list, slots, size(lists) AS list_count,
+    IF(strategy = '{HASH}', array(), array_distinct(transform(slots, slot -> {_CLIENT_ROOM}))) AS rooms
+  FROM ring
+  LATERAL VIEW posexplode(lists) AS list, slots
   WHERE strategy = '{HASH}' OR NOT exists(slots, slot -> {_CLIENT_ROOM} IS NULL)
 ),
 ring_point AS (
@@ -81,27 +85,32 @@ ring_point AS (
     FROM ring_list
     LATERAL VIEW inline(concat(
       array(struct({_EVERYBODY} AS room, slots)),
-      IF(strategy = '{HASH}', array(), transform(array_distinct(transform(slots, slot -> {_CLIENT_ROOM})), room ->
-        struct(room, filter(slots, slot -> {_CLIENT_ROOM} = room) AS slots))))) AS room, slots_of_room
+      transform(rooms, room -> struct(room, filter(slots, slot -> {_CLIENT_ROOM} = room) AS slots)))) AS room, slots_of_room
   )
   LATERAL VIEW posexplode(ids) AS slot, client_id
   LATERAL VIEW explode(slice(sequence(0, node_count), 1, node_count)) AS node
   UNION ALL
   SELECT
-    {_RING}, list, IF(exists(slots, slot -> {_CLIENT_ROOM} = {_QUEUE_ROOM}), {_QUEUE_ROOM}, {_EVERYBODY}), hash, IF(is_go, 0, 2), NULL, NULL, NULL,
-    topic, broker_name, queue_id, client_id, reason, size(lists), divider_ids
+    {_RING}, list, IF(array_contains(rooms, queue_room), queue_room, {_EVERYBODY}), hash, IF(is_go, 0, 2), NULL, NULL, NULL,
+    topic, broker_name, queue_id, client_id, reason, list_count, divider_ids
   FROM (
     SELECT
-      *, CAST({_QUEUE_HASH} AS BIGINT) AS hash,
+      *,
       -- A name without a room makes the strategy throw for all queues.
-      bool_or(strategy = '{_NEARBY}' AND {_QUEUE_ROOM} IS NULL) OVER (PARTITION BY {_RING}, list, topic) AS is_failing
+      bool_or(strategy = '{_NEARBY}' AND queue_room IS NULL) OVER (PARTITION BY {_RING}, list, topic) AS is_failing
     FROM (
-      SELECT consumer_group, strategy, strategy_source <> 'hypothetical' AS is_own, topic, broker_name, queue_id, client_id, reason
-      FROM gold_queue_assignment
-      WHERE strategy IN ('{HASH}', '{_NEARBY}')
-        AND NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}', 'group_offline', 'members_unknown'), FALSE)
+      -- Without the ring's lists and rule, which are large and would be copied for each queue.
+      SELECT
+        {_RING}, is_go, list, list_count, rooms, divider_ids, topic, broker_name, queue_id, client_id, reason,
+        CAST({_QUEUE_HASH} AS BIGINT) AS hash, IF(strategy = '{_NEARBY}', {_QUEUE_ROOM}, NULL) AS queue_room
+      FROM (
+        SELECT consumer_group, strategy, strategy_source <> 'hypothetical' AS is_own, topic, broker_name, queue_id, client_id, reason
+        FROM gold_queue_assignment
+        WHERE strategy IN ('{HASH}', '{_NEARBY}')
+          AND NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}', 'group_offline', 'members_unknown'), FALSE)
+      )
+      JOIN ring_list USING (consumer_group, strategy, is_own)
     )
-    JOIN ring_list USING (consumer_group, strategy, is_own)
   )
   WHERE NOT is_failing
 ),
