@@ -31,7 +31,7 @@ _CAUSES: Final = {
         "A Java process of Spark has too little memory: increase spark.driver.memory or, on a cluster, spark.executor.memory, then"
     ),
     "Python worker exited unexpectedly": (
-        "A Python worker of Spark has ended, as if the system had killed it because memory is short: free some memory, then"
+        "A Python worker of Spark has ended unexpectedly, most often because memory is short: free some memory, then"
     ),
 }
 """What Spark's error contains, and the sentence."""
