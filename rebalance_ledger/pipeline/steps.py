@@ -14,6 +14,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from spark_jobs.staged_day import StageResult
 
 _ROOT = Path(__file__).resolve().parents[2]
+_DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 
 
 class RefusedError(Exception):
@@ -146,7 +148,7 @@ def spark_application(
         `build`.
 
     Raises:
-        SetUpMissingError: There is no Spark configuration.
+        SetUpMissingError: There is no Spark configuration, or none that loads Delta.
         SparkError: Spark's Java process does not start.
     """
     _use_project_spark()
@@ -160,6 +162,11 @@ def spark_application(
         with failures.starting():
             spark = spark_session(name, export_size_bytes)
         try:
+            if _DELTA not in (spark.conf.get("spark.sql.extensions", "") or ""):
+                raise SetUpMissingError(
+                    f"The Spark configuration at {os.environ['SPARK_CONF_DIR']} (SPARK_CONF_DIR) does not load Delta: unset the variable to "
+                    "use the configuration of `make setup`, or name a folder that is made from conf/spark."
+                )
             from spark_jobs.side_by_side import SideBySide
 
             with closing(SideBySide(spark, any_day.exports, any_day.warehouse)) as days:
@@ -291,14 +298,18 @@ def write_metrics_file(warehouse: Warehouse) -> None:
 
 
 def _use_project_spark() -> None:
-    """Set SPARK_CONF_DIR to this checkout's configuration, unless the environment has it, and a locale in which Java reads UTF-8."""
+    """Use the installed PySpark, the Java that set-up found, and a locale in which Java reads UTF-8, as conf/environment.sh does.
+
+    The variables of this user may be for another Spark. `SPARK_CONF_DIR` is kept; by default it is this checkout's configuration.
+    """
     if sys.flags.utf8_mode:
         # Python's names of files are UTF-8 in the locale C too, Java's are ASCII there.
         os.environ["LC_ALL"] = "C.UTF-8"
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_HOME"] = str(files("pyspark"))
+    os.environ.pop("PYSPARK_SUBMIT_ARGS", None)
     java_home = _ROOT / ".local" / "java-home"
     if java_home.is_file():
-        # As conf/environment.sh does: JAVA_HOME may be for other programs, and name a Java that Spark cannot use.
         os.environ["JAVA_HOME"] = java_home.read_text(encoding="utf-8").strip()
     if "SPARK_CONF_DIR" not in os.environ:
         conf = _ROOT / ".local" / "spark-conf"

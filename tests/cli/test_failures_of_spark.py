@@ -1,4 +1,4 @@
-"""A Java process of Spark that does not start, or is killed: the command ends with one sentence."""
+"""A Spark that does not start, is not configured for Delta, or is killed: the command ends with one sentence."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from tests.support.export_builder import ExportBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_LEDGER = "from rebalance_ledger.cli.console import main; main()"
+
+# It must not be used: the process that is killed would not start.
+_OF_ANOTHER_SPARK = {
+    "JAVA_HOME": "/nonexistent/java",
+    "SPARK_HOME": "/nonexistent/spark",
+    "PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell",
+}
 
 # The build kills the process when the session has started, at the first call that uses it.
 _KILLED = """
@@ -53,14 +62,17 @@ def exports(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_java_that_does_not_start(exports: Path, tmp_path: Path) -> None:
-    defaults = tmp_path / "conf" / "spark-defaults.conf"
-    defaults.parent.mkdir()
-    defaults.write_text("spark.driver.defaultJavaOptions -Xms9999g\n", encoding="utf-8")
+def configuration(folder: Path, line: str) -> str:
+    """Return a folder with a Spark configuration of one line."""
+    folder.mkdir()
+    (folder / "spark-defaults.conf").write_text(f"{line}\n", encoding="utf-8")
+    return str(folder)
 
-    exit_code, errors = run(
-        "from rebalance_ledger.cli.console import main; main()", exports, SPARK_CONF_DIR=str(defaults.parent)
-    )
+
+def test_a_java_that_does_not_start(exports: Path, tmp_path: Path) -> None:
+    conf = configuration(tmp_path / "conf", "spark.driver.defaultJavaOptions -Xms9999g")
+
+    exit_code, errors = run(_LEDGER, exports, SPARK_CONF_DIR=conf)
 
     assert exit_code == 1
     assert errors.splitlines()[-1].startswith(
@@ -70,8 +82,22 @@ def test_a_java_that_does_not_start(exports: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+def test_a_configuration_without_delta(exports: Path, tmp_path: Path) -> None:
+    conf = configuration(tmp_path / "conf", "spark.ui.enabled false")
+
+    exit_code, errors = run(_LEDGER, exports, SPARK_CONF_DIR=conf)
+
+    assert exit_code == 2
+    assert errors.splitlines()[-1] == (
+        f"The Spark configuration at {conf} (SPARK_CONF_DIR) does not load Delta: unset the variable to use the configuration of `make "
+        "setup`, or name a folder that is made from conf/spark."
+    )
+    assert not (exports / "warehouse" / "silver").exists()
+
+
+@pytest.mark.spark
 def test_a_java_that_is_killed(exports: Path) -> None:
-    exit_code, errors = run(_KILLED, exports)
+    exit_code, errors = run(_KILLED, exports, **_OF_ANOTHER_SPARK)
 
     assert exit_code == 1
     assert errors.splitlines()[-1] == (

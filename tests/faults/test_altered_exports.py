@@ -96,7 +96,7 @@ def test_every_altered_day_is_published(tmp_path: Path) -> None:
             f"--exports={exports}", f"--warehouse={tmp_path / 'wärehouse 日本'}", f"--settings={settings}",
         ],
         cwd=ROOT,
-        env=os.environ | {"LC_ALL": "C"},
+        env=os.environ | {"LC_ALL": "C", "PYSPARK_PYTHON": "/nonexistent/python"},
         capture_output=True,
         text=True,
         check=False,
