@@ -3,7 +3,7 @@
 Belongs here: recognizing them. Does not belong here: failures of the ledger itself, which keep their traceback.
 """
 
-# Every command imports the error, and PySpark takes a second to import.
+# Every command imports the error, and PySpark takes a second to import, `subprocess` a few milliseconds.
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import contextmanager
-from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ _END_S: Final = 5
 _AGAIN: Final = "run the same command again. Nothing of this day was published."
 _CAUSES: Final = {
     "No space left on device": (
-        "A disk is full: that of the warehouse, or that of Spark's temporary files (spark.local.dir, by default /tmp). Free some space, "
-        "then"
+        "A disk is full (No space left on device): that of the warehouse, or that of Spark's temporary files (spark.local.dir, by default "
+        "/tmp). Free some space, then"
     ),
     "java.lang.OutOfMemoryError": (
         "A Java process of Spark has too little memory: increase spark.driver.memory or, on a cluster, spark.executor.memory, then"
@@ -94,6 +93,8 @@ def java_exit_code(timeout_s: float = 0) -> int | None:
     Args:
         timeout_s: How long to wait for its end.
     """
+    from subprocess import TimeoutExpired
+
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark stores the process there for its callers

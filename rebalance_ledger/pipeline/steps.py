@@ -14,7 +14,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -305,8 +304,10 @@ def _use_project_spark() -> None:
     if sys.flags.utf8_mode:
         # Python's names of files are UTF-8 in the locale C too, Java's are ASCII there.
         os.environ["LC_ALL"] = "C.UTF-8"
+    import pyspark
+
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_HOME"] = str(files("pyspark"))
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     os.environ.pop("PYSPARK_SUBMIT_ARGS", None)
     java_home = _ROOT / ".local" / "java-home"
     if java_home.is_file():
