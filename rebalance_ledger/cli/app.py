@@ -32,6 +32,7 @@ from rebalance_ledger.cli.terminal import (
     check_arguments,
     echo,
     escape_unencodable,
+    open_closed_streams,
     read_standard_input,
     until_reader_leaves,
 )
@@ -196,7 +197,7 @@ def sql(
     timeout_seconds: TimeLimit = TIME_LIMIT_S,
 ) -> None:
     """Answer one SQL query over the published tables; see docs/sql.md."""
-    if query is None and sys.stdin is not None and sys.stdin.isatty():
+    if query is None and sys.stdin.isatty():
         from rebalance_ledger.cli.shell import run_shell
 
         run_shell(
@@ -840,8 +841,7 @@ def step(
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
-    if sys.stdout is None:  # Closed by who started the process (`>&-`): nobody reads.
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # Open until the process ends.
+    open_closed_streams()
     escape_unencodable()
     try:
         check_arguments(sys.argv[1:])

@@ -9,7 +9,7 @@ import io
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
@@ -19,6 +19,10 @@ from rebalance_ledger.warehouse.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+
+_STANDARD_ERROR: Final = 2
+"""The highest number of a standard stream."""
 
 
 class SentenceConsole(Console):
@@ -66,13 +70,11 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 
 def read_standard_input() -> str:
-    """Return the text of standard input, empty if it is closed.
+    """Return the text of standard input.
 
     Raises:
         QueryError: Standard input is not valid text.
     """
-    if sys.stdin is None:
-        return ""
     try:
         text = sys.stdin.read().removeprefix("\ufeff")
     except UnicodeDecodeError:
@@ -80,6 +82,19 @@ def read_standard_input() -> str:
     if not _is_text(text):
         raise QueryError(f"Standard input is not {sys.stdin.encoding}: write it in this charset.")
     return text
+
+
+def open_closed_streams() -> None:
+    """Open standard streams that the caller closed (`>&-`) on the null device.
+
+    Otherwise the first files that this process or its children open take their numbers, and messages end up in these files.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        os.set_inheritable(descriptor, True)  # noqa: FBT003  # positional only
+    os.close(descriptor)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # until the process ends
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def escape_unencodable() -> None:

@@ -168,3 +168,26 @@ def test_an_option_of_sql_that_does_not_exist_is_named() -> None:
 
     assert ended.exit_code == 2
     assert "No such option: --fromat" in ended.output
+
+
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&- 2>&-", "2>&-"])
+def test_processes_of_a_command_have_streams_that_its_caller_closed(
+    closed: str, hostile_warehouse: str
+) -> None:
+    program = (
+        "import subprocess, sys\n"
+        "from rebalance_ledger.cli.app import main\n"
+        "try:\n    main()\n"
+        "except SystemExit as ending:\n    assert not ending.code\n"
+        "child = 'import sys; sys.exit(None in (sys.stdin, sys.stdout, sys.stderr))'\n"
+        "sys.exit(subprocess.run([sys.executable, '-c', child]).returncode)\n"
+    )
+
+    command = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", sys.executable, "-c", program, "summary", f"--warehouse={hostile_warehouse}"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+        timeout=60,
+    )  # fmt: skip
+
+    assert command.returncode == 0
