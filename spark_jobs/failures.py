@@ -9,6 +9,8 @@ Belongs here: recognizing them. Does not belong here: failures of the ledger its
 from __future__ import annotations
 
 import os
+import pwd
+import resource
 import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -26,6 +28,9 @@ _CAUSES: Final = {
         "A disk is full (No space left on device): that of the warehouse, or that of Spark's temporary files (spark.local.dir, by default "
         "/tmp). Free some space, then"
     ),
+    "Too many open files": (
+        "A process of Spark may not open enough files (Too many open files): increase `ulimit -n` to 1024 or more, then"
+    ),
     "java.lang.OutOfMemoryError": (
         "A Java process of Spark has too little memory: increase spark.driver.memory or, on a cluster, spark.executor.memory, then"
     ),
@@ -34,6 +39,9 @@ _CAUSES: Final = {
     ),
 }
 """What Spark's error contains, and the sentence."""
+
+_MOST_JARS: Final = 400
+"""Upper bound of the number of jars of Spark (287 in 4.1) and of Delta."""
 
 
 class SparkError(Exception):
@@ -45,19 +53,37 @@ def starting() -> Iterator[None]:
     """Start a Spark session within this block.
 
     Raises:
-        SparkError: The Java process ended before Spark was started.
+        SparkError: The Java process ended before Spark was started, or lacks files, memory or room on a disk.
     """
     from pyspark.errors import PySparkRuntimeError
 
     try:
-        yield
+        with _recognizing_causes():
+            yield
     except PySparkRuntimeError as error:
         if error.getCondition() != _NOT_STARTED:
             raise
         raise SparkError(
-            f"Spark's Java process did not start; its own message is in the log or above. Spark requires Java 17 or 21, and JAVA_HOME "
-            f"is {os.environ.get('JAVA_HOME') or 'not set'}: `make setup` finds or installs a Java."
+            f"Spark's Java process did not start; its own message is in the log or above. {_requirement()}"
         ) from error
+
+
+def _requirement() -> str:
+    """Return what Spark requires and this process lacks; without evidence, the Java that it requires."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return (
+            f"Spark requires a user with a name, and the system has none for the user id {os.getuid()}: add one to /etc/passwd, or "
+            "run as another user."
+        )
+    most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most_files != resource.RLIM_INFINITY and most_files < _MOST_JARS:
+        return f"Spark opens up to {_MOST_JARS} files at its start, and this process may open {most_files}: increase `ulimit -n`."
+    return (
+        f"Spark requires Java 17 or 21, and JAVA_HOME is {os.environ.get('JAVA_HOME') or 'not set'}: `make setup` finds or installs "
+        "a Java."
+    )
 
 
 @contextmanager
@@ -65,18 +91,16 @@ def working() -> Iterator[None]:
     """Use a Spark session within this block, to stage days.
 
     Raises:
-        SparkError: An error has its cause in the end of the Java process or of a Python worker, in its memory, or in a full disk.
+        SparkError: An error has its cause in the end of the Java process or of a Python worker, or in a lack of files, memory or room on a
+            disk.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors.exceptions.captured import CapturedException
 
     try:
-        yield
-    except (Py4JJavaError, CapturedException) as error:  # Java has answered.
-        text = str(error)
-        for cause, sentence in _CAUSES.items():
-            if cause in text:
-                raise SparkError(f"{sentence} {_AGAIN}") from error
+        with _recognizing_causes():
+            yield
+    except (Py4JJavaError, CapturedException):  # Java has answered.
         raise
     except (Py4JError, ConnectionError) as error:
         exit_code = java_exit_code(_END_S)
@@ -85,6 +109,22 @@ def working() -> Iterator[None]:
         raise SparkError(
             f"Spark's Java process {_end(exit_code)} during the work; its own messages are in the log or above: {_AGAIN}"
         ) from error
+
+
+@contextmanager
+def _recognizing_causes() -> Iterator[None]:
+    """Replace an error of Java that contains one of `_CAUSES`."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    try:
+        yield
+    except (Py4JJavaError, CapturedException) as error:
+        text = str(error)
+        for cause, sentence in _CAUSES.items():
+            if cause in text:
+                raise SparkError(f"{sentence} {_AGAIN}") from error
+        raise
 
 
 def java_exit_code(timeout_s: float = 0) -> int | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from rebalance_ledger.cli.user_state import state_folder
 from rebalance_ledger.warehouse.layout import path_segment
 
 if TYPE_CHECKING:
@@ -37,8 +38,22 @@ class _Bar(logging.Handler):
 
 
 def log_file(cluster: str, ds: date, *, program: str = "run") -> Path:
-    """Return the file with the output of the newest build of a day by `ledger run`, or of a backfill that begins with it."""
-    return _LOGS / f"ledger-{program}-{path_segment(cluster)}-{ds}.log"
+    """Return the file with the output of the newest build of a day by `ledger run`, or of a backfill that begins with it.
+
+    It is in the checkout, or in the user's own folder (`user_state`) if only that can be written.
+    """
+    name = f"ledger-{program}-{path_segment(cluster)}-{ds}.log"
+    state = state_folder()
+    folders = [_LOGS] if state is None else [_LOGS, state / "logs"]
+    return next((folder / name for folder in folders if _can_write(folder / name)), _LOGS / name)
+
+
+def _can_write(file: Path) -> bool:
+    """Return whether this process may write a file, and create its folders."""
+    if os.access(file, os.F_OK):
+        return os.access(file, os.W_OK)
+    existing = next(folder for folder in file.parents if os.access(folder, os.F_OK))
+    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
 
 
 @contextmanager

@@ -6,24 +6,24 @@ process, so that Ctrl-C ends the query but not the shell, and each query has its
 
 from __future__ import annotations
 
-import os
 import re
 import readline
 import signal
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rebalance_ledger.cli.ask import list_questions, question_names, question_sql
 from rebalance_ledger.cli.sql import show_tables
+from rebalance_ledger.cli.user_state import state_folder
 from rebalance_ledger.printable import visible
 from rebalance_ledger.tables import GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 _HELP: Final = r"""A statement ends with ; at the end of a line. Tab completes tables, columns and keywords.
   \tables [NAME]   tables and views, or the columns of one
@@ -48,7 +48,8 @@ def run_shell(warehouse: str, options: Sequence[str]) -> None:
         warehouse: Root of the warehouse, a local path or a URI.
         options: Options of `ledger sql` for each statement.
     """
-    history = _history_file()
+    state = state_folder()
+    history = state / "history" if state else None
     _prepare_readline(history)
     sys.stdout.write(f"rebalance-ledger on {visible(warehouse)}. \\help shows the commands.\n")
     lines: list[str] = []
@@ -73,9 +74,10 @@ def run_shell(warehouse: str, options: Sequence[str]) -> None:
     except EOFError:
         sys.stdout.write("\n")
     finally:
-        with suppress(OSError):  # A home that cannot be written costs the history and nothing else.
-            history.parent.mkdir(parents=True, exist_ok=True)
-            readline.write_history_file(history)
+        if history:
+            with suppress(OSError):  # A home that cannot be written costs the history and nothing else.
+                history.parent.mkdir(parents=True, exist_ok=True)
+                readline.write_history_file(history)
 
 
 def completions(line: str, word: str) -> list[str]:
@@ -140,20 +142,16 @@ def _run_statement(statement: str, options: Sequence[str]) -> None:
         signal.signal(signal.SIGINT, previous)
 
 
-def _prepare_readline(history: Path) -> None:
+def _prepare_readline(history: Path | None) -> None:
     readline.set_completer_delims(_WORD_BREAKS)
     readline.set_completer(_nth_completion)
     readline.parse_and_bind("tab: complete")
     readline.set_history_length(_HISTORY_LINES)
-    with suppress(OSError):
-        readline.read_history_file(history)
+    if history:
+        with suppress(OSError):
+            readline.read_history_file(history)
 
 
 def _nth_completion(word: str, number: int) -> str | None:
     names = completions(readline.get_line_buffer(), word)
     return names[number] if number < len(names) else None
-
-
-def _history_file() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "rebalance-ledger" / "history"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rebalance_ledger.cli.build_progress import build_progress
+from rebalance_ledger.cli import build_progress as progress_of_builds
+from rebalance_ledger.cli.build_progress import build_progress, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,3 +41,17 @@ def test_an_error_leaves_stderr_as_it_was(tmp_path: Path, capfd: pytest.CaptureF
         build_with_an_error()
     os.write(2, b"after\n")
     assert capfd.readouterr().err == "after\n"
+
+
+def test_the_log_is_in_the_users_folder_if_the_checkout_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, checkout = tmp_path / "state", tmp_path / "checkout"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    monkeypatch.setattr(progress_of_builds, "_LOGS", checkout / "logs")
+
+    assert log_file("shop", date(2026, 11, 16)) == checkout / "logs/ledger-run-shop-2026-11-16.log"
+    checkout.touch()  # No folder can be created there, not even by root.
+    assert (
+        log_file("shop", date(2026, 11, 16)) == state / "rebalance-ledger/logs/ledger-run-shop-2026-11-16.log"
+    )

@@ -39,6 +39,10 @@ main()
 """
 
 
+# Java cannot start in a container with such a user id; here, its configuration prevents it.
+_NAMELESS = f"import os; os.getuid = lambda: 4_000_000_000; {_LEDGER}"
+
+
 def run(program: str, exports: Path, **environment: str) -> tuple[int, str]:
     words = ("--cluster", "shop", "--ds", "2026-11-16", "--exports", str(exports))
     ended = subprocess.run(
@@ -79,6 +83,41 @@ def test_a_java_that_does_not_start(exports: Path, tmp_path: Path) -> None:
         "Spark's Java process did not start; its own message is in the log or above. Spark requires Java 17 or 21, and JAVA_HOME is "
     )
     assert "Traceback" not in errors
+
+
+def test_a_user_id_without_a_name(exports: Path, tmp_path: Path) -> None:
+    conf = configuration(tmp_path / "conf", "spark.driver.defaultJavaOptions -Xms9999g")
+
+    exit_code, errors = run(_NAMELESS, exports, SPARK_CONF_DIR=conf)
+
+    assert exit_code == 1
+    assert errors.splitlines()[-1] == (
+        "Spark's Java process did not start; its own message is in the log or above. Spark requires a user with a name, and the system has "
+        "none for the user id 4000000000: add one to /etc/passwd, or run as another user."
+    )
+
+
+@pytest.mark.parametrize(
+    ("most_files", "sentence"),
+    [
+        (
+            200,
+            "Spark opens up to 400 files at its start, and this process may open 200: increase `ulimit -n`.",
+        ),
+        (
+            320,
+            "A process of Spark may not open enough files (Too many open files): increase `ulimit -n` to 1024 or more",
+        ),
+    ],
+)
+@pytest.mark.spark
+def test_too_few_files(exports: Path, most_files: int, sentence: str) -> None:
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({most_files},) * 2); {_LEDGER}"
+
+    exit_code, errors = run(limited, exports)
+
+    assert exit_code == 1
+    assert sentence in errors.splitlines()[-1]
 
 
 @pytest.mark.spark
