@@ -6,7 +6,9 @@ Belongs here: steps that must precede the import of the command line. Does not b
 from __future__ import annotations
 
 import gc
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class _Without:
 
 def main() -> None:
     """Run the command line of this process."""
+    _ignore_foreign_packages()
     gc.set_threshold(*_COLLECTOR_THRESHOLDS)
     command, step = (*sys.argv[1:3], "", "")[:2]
     if command in _WITHOUT_DATA_FRAMES or (command == "step" and step in _STEPS_WITHOUT_DATA_FRAMES):
@@ -66,3 +69,18 @@ def main() -> None:
     from rebalance_ledger.cli.app import main as run  # noqa: PLC0415 - after the hook
 
     run()
+
+
+def _ignore_foreign_packages() -> None:
+    """Ignore folders in `PYTHONPATH` that are not of this installation, as conf/environment.sh does.
+
+    Guides to Spark tell their readers to put the PySpark of `SPARK_HOME` there, which may be another release.
+    """
+    named = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
+    folders = [os.path.abspath(folder) for folder in named if folder]  # noqa: PTH100  # as `site` names them
+    installation = (Path(__file__).parents[2], sys.prefix, sys.base_prefix)
+    own = [folder for folder in folders if any(Path(folder).is_relative_to(root) for root in installation)]
+    if own:
+        os.environ["PYTHONPATH"] = os.pathsep.join(own)
+    foreign = set(folders) - set(own)
+    sys.path[:] = [folder for folder in sys.path if folder not in foreign]

@@ -191,3 +191,23 @@ def test_processes_of_a_command_have_streams_that_its_caller_closed(
     )  # fmt: skip
 
     assert command.returncode == 0
+
+
+@pytest.mark.parametrize("is_absolute", [True, False])
+def test_packages_of_another_spark_are_ignored(
+    is_absolute: bool,  # noqa: FBT001  # a parameter of the test
+    tmp_path: Path,
+    hostile_warehouse: str,
+) -> None:
+    foreign = tmp_path / "spark" / "python"
+    foreign.mkdir(parents=True)
+    for module in ("duckdb", "pyspark", "strategies"):
+        (foreign / f"{module}.py").write_text("raise ImportError('of another Spark')\n", encoding="utf-8")
+    named = str(foreign) if is_absolute else os.path.relpath(foreign)
+
+    answer = ledger(
+        *("ask", "open_findings", "--warehouse", hostile_warehouse),
+        PYTHONPATH=os.pathsep.join([named, *sys.path]),
+    )
+
+    assert answer.returncode == 0, answer.stderr
