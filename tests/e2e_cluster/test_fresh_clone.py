@@ -1,4 +1,7 @@
-"""A fresh clone as a new user starts it: `docker compose up --wait`, a day of the sample, its report after a login, and a stop during a build."""
+"""A fresh clone as a new user starts it: `docker compose up --wait`, a day of the sample, its report after a login, and a stop during a build.
+
+Then, the same installation as older releases left it: its secrets in `.env`.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,15 @@ _DAY = "2026-11-16"
 _REPORT = f"/queue-ledger/shop-prod/{_DAY}/report.html"
 _DAY_AFTER = "2026-11-17"
 _DAY_SECONDS = 600
+_PROJECT = "ledger-e2e-clone"
+_SECRETS_IN_ENV = {
+    "POSTGRES_PASSWORD": "metadata/password",
+    "AIRFLOW_ADMIN_PASSWORD": "admin/password",
+    "AIRFLOW_FERNET_KEY": "fernet/key",
+    "AIRFLOW_SECRET_KEY": "api/secret-key",
+    "AIRFLOW_JWT_SECRET": "jwt/secret",
+}
+"""Variables of older releases, and the files below `/run/ledger-secrets`."""
 _TASKS = """
 import json, sys
 from airflow.models import DagRun, TaskInstance
@@ -55,7 +67,7 @@ class FreshClone:
         self._docker = docker
         self._folder = folder
         self._environment = {
-            "COMPOSE_PROJECT_NAME": "ledger-e2e-clone",
+            "COMPOSE_PROJECT_NAME": _PROJECT,
             "BASE_IMAGE": docker.base_image,
             "LEDGER_IMAGE": _IMAGE,
             "POSTGRES_IMAGE": postgres_image(docker),
@@ -74,6 +86,15 @@ class FreshClone:
         """Add a variable to `.env`."""
         with (self._folder / ".env").open("a", encoding="utf-8") as file:
             file.write(f"{variable}={value}\n")
+
+    def secret(self, path: str) -> str:
+        """Return a secret of the installation."""
+        return self.compose("run", "--rm", "secrets-init", "cat", f"/run/ledger-secrets/{path}").strip()
+
+    def remove_volumes_of_secrets(self) -> None:
+        """Remove the volumes with secrets of an installation that is down."""
+        names = self._docker.run("volume", "ls", "--quiet", f"--filter=name={_PROJECT}_secret-").split()
+        self._docker.run("volume", "rm", *names)
 
     def run_day(self, ds: str, *options: str) -> str:
         """Run `cluster_ledger` for a day of the sample with options of `docker compose exec`, and return what `run_dag.py` prints."""
@@ -109,14 +130,14 @@ def test_a_day_of_the_sample_is_published_and_its_report_is_shown_after_a_login(
     with pytest.raises(AssertionError, match=r"verify_export: .*/shop-prod/2026-01-01 is not an export"):
         clone.run_day("2026-01-01")
     clone.run_day(_DAY)
-    password = clone.compose("run", "--rm", "secrets-init", "cat", "/run/ledger-secrets/admin/password")
+    password = clone.secret("admin/password")
 
     with browser(tmp_path / "profile") as window:
         window.open(clone.url + _REPORT)
         assert _DAY not in window.driver.title
         window.open(clone.url)
         window.wait_for("input[name=username]").send_keys("admin")
-        window.wait_for("input[name=password]").send_keys(password.strip())
+        window.wait_for("input[name=password]").send_keys(password)
         window.driver.find_element(By.CSS_SELECTOR, "[type=submit]").click()
         window.wait_for_url(f"{clone.url}/")
         window.open(clone.url + _REPORT)
@@ -137,3 +158,17 @@ def test_a_stop_waits_for_a_running_build_and_the_run_continues_afterwards(clone
     wait_until(lambda: not_yet("publish", "success", "failed"), _DAY_SECONDS, between_looks_s=1)
 
     assert clone.tasks(_DAY_AFTER)["publish"] == ["success", 1]
+
+
+def test_an_installation_with_its_secrets_in_env_keeps_them_and_its_runs(clone: FreshClone) -> None:
+    secrets = {variable: clone.secret(path) for variable, path in _SECRETS_IN_ENV.items()}
+    clone.compose("down")
+    clone.remove_volumes_of_secrets()
+    for variable, value in secrets.items():
+        clone.set(variable, value)
+
+    clone.compose("up", "--wait")
+
+    # PostgreSQL has accepted the password that its volume was created with.
+    assert clone.tasks(_DAY_AFTER)["publish"] == ["success", 1]
+    assert {variable: clone.secret(path) for variable, path in _SECRETS_IN_ENV.items()} == secrets
