@@ -1,12 +1,14 @@
 """The folder that `SPARK_CONF_DIR` names, made from the templates in `conf/spark` or those in `deploy/spark`.
 
 One folder is read by in-process sessions, `spark-submit`, the Spark operator and standalone daemons alike.
-Belongs here: putting this checkout's paths into the templates.
+Belongs here: putting this checkout's paths into the templates, and the native library that one of them names.
 """
 
 from __future__ import annotations
 
+import platform
 from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 from setup.delta_jars import JARS, PINNED
 from setup.maven_jars import shipped_by_pyspark
@@ -36,6 +38,9 @@ _JARS_OF_MOST_CLASSES = (
 """Two thirds of the classes that a day of the sample loads from jars, the jar with the most first (`-Xlog:class+load`)."""
 OBJECT_STORE_JARS = LOCAL / "object-store"
 """The folder of the object store's jars: all of them, or none if `setup.object_store` has not run."""
+
+NATIVE = LOCAL / "native"
+"""The folder of the native library of Snappy, named in `conf/spark/org-xerial-snappy.properties`."""
 
 
 def write(templates: Iterable[Path] = OF_THIS_MACHINE, target: Path = TARGET) -> None:
@@ -69,3 +74,14 @@ def write(templates: Iterable[Path] = OF_THIS_MACHINE, target: Path = TARGET) ->
         written = target / name
         if not written.is_file() or written.read_text() != text:
             write_whole(written, text)
+    _extract_snappy()
+
+
+def _extract_snappy() -> None:
+    """Extract the native library of Snappy; without one for this processor, Java looks for another way itself."""
+    library = NATIVE / "libsnappyjava.so"
+    with ZipFile(shipped_by_pyspark("snappy-java-*.jar")) as jar:
+        member = f"org/xerial/snappy/native/Linux/{platform.machine()}/{library.name}"
+        content = jar.read(member) if member in jar.namelist() else None
+    if content is not None and (not library.is_file() or library.read_bytes() != content):
+        write_whole(library, content)

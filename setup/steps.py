@@ -95,11 +95,11 @@ def perform(step: Step, local: Path = LOCAL) -> bool:
     return True
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old text or the new, never a part."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(text)
+    partial.write_bytes(content.encode() if isinstance(content, str) else content)
     partial.replace(path)
 
 

@@ -41,6 +41,13 @@ SAMPLE = ROOT / "samples" / "exports" / "shop-prod"
 FIRST_DAY = date(2026, 11, 16)
 MOST_DAYS = 3
 """Days of the cluster with the most."""
+_ODD_ENVIRONMENT = {
+    "LC_ALL": "C",
+    "PYSPARK_PYTHON": "/nonexistent/python",
+    # Libraries cannot be loaded from the folder for temporary files, as if /tmp were mounted with `noexec`.
+    "JDK_JAVA_OPTIONS": "-Dorg.xerial.snappy.tempdir=/dev/null/none",
+}
+"""Variables of a user's environment that must have no effect."""
 
 
 def good_exports(folder: Path) -> list[list[Path]]:
@@ -96,7 +103,7 @@ def test_every_altered_day_is_published(tmp_path: Path) -> None:
             f"--exports={exports}", f"--warehouse={tmp_path / 'wärehouse 日本'}", f"--settings={settings}",
         ],
         cwd=ROOT,
-        env=os.environ | {"LC_ALL": "C", "PYSPARK_PYTHON": "/nonexistent/python"},
+        env=os.environ | _ODD_ENVIRONMENT,
         capture_output=True,
         text=True,
         check=False,
