@@ -11,6 +11,7 @@ import signal
 import sys
 from typing import Final
 
+from rebalance_ledger.host_name import variables_without_address
 from rebalance_ledger.secret_files import read_secret_files
 
 SPARK_PROPERTIES_VARIABLE: Final = "LEDGER_SPARK_PROPERTIES_FILE"
@@ -43,7 +44,8 @@ def spark_submit() -> None:
     if os.getppid() != parent:  # The task died before the call.
         sys.exit(128 + signal.SIGKILL)
     read_secret_files()
-    os.execvpe("spark-submit", ["spark-submit", *_secret_properties(), *sys.argv[1:]], environment_of_child())  # noqa: S606, S607  # an argument list; found on the PATH
+    environment = variables_without_address() | environment_of_child()
+    os.execvpe("spark-submit", ["spark-submit", *_secret_properties(), *sys.argv[1:]], environment)  # noqa: S606, S607  # an argument list; found on the PATH
 
 
 def _secret_properties() -> list[str]:

@@ -299,6 +299,8 @@ def write_metrics_file(warehouse: Warehouse) -> None:
 def _use_project_spark() -> None:
     """Use the installed PySpark, the Java that set-up found, and a locale in which Java reads UTF-8, as conf/environment.sh does.
 
+    An address is named if this machine's name has none.
+
     The variables of this user may be for another Spark. `SPARK_CONF_DIR` is kept; by default it is this checkout's configuration.
     """
     if sys.flags.utf8_mode:
@@ -306,9 +308,13 @@ def _use_project_spark() -> None:
         os.environ["LC_ALL"] = "C.UTF-8"
     import pyspark
 
+    from rebalance_ledger.host_name import variables_without_address
+
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     os.environ.pop("PYSPARK_SUBMIT_ARGS", None)
+    for name, value in variables_without_address().items():
+        os.environ.setdefault(name, value)
     java_home = _ROOT / ".local" / "java-home"
     if java_home.is_file():
         os.environ["JAVA_HOME"] = java_home.read_text(encoding="utf-8").strip()
