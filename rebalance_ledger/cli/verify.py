@@ -73,6 +73,6 @@ def verify_days(root: str, days: Iterable[ClusterDay]) -> Iterator[str]:
         differing += [f"{day.cluster} {day.ds} {name}" for name in others]
     if differing:
         raise QueryError(
-            f"The rows of {', '.join(differing)} are not those that were published: somebody else has written these tables; "
-            "publish the days again (`ledger backfill`)."
+            f"The rows of {', '.join(differing)} are not those that were published. Another program or a damaged disk has changed them, or a "
+            "commit of before 22 November 2026 published them, which hashed rows in another way: publish the days again (`ledger backfill`)."
         )

@@ -21,6 +21,7 @@ from rebalance_ledger.printable import visible
 from rebalance_ledger.report import charts
 from rebalance_ledger.report.published_day import check_group, find_day
 from rebalance_ledger.report.queries import Query, Value, report_queries, report_query
+from rebalance_ledger.tables.vocabulary import FindingKind
 from rebalance_ledger.warehouse.query import open_tables
 from rebalance_ledger.warehouse.snapshot import Snapshot
 from rebalance_ledger.whole_file import whole_file
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 _PAGE: Final = Path(__file__).parent / "page"
 _FINDINGS: Final = Path(__file__).resolve().parents[2] / "docs" / "findings"
+_KINDS: Final = frozenset(FindingKind)
+_OF_ANOTHER_RELEASE: Final = Markup(
+    "<p>Another release of rebalance-ledger has published this day, and this release does not have the kind.</p>"
+)
 
 MOST_PAGE_BYTES: Final = 2_000_000
 """Largest size of a page; `ledger report --group` shows groups that do not fit."""
@@ -224,6 +229,8 @@ def cell_text(value: object) -> str:
 
 def _finding_page(kind: str) -> Markup:
     """Return the page of a kind from `docs/findings` as HTML; its links to other files become plain text."""
+    if kind not in _KINDS:
+        return _OF_ANOTHER_RELEASE
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     text = (_FINDINGS / f"{kind}.md").read_text(encoding="utf-8")
     tokens = markdown.parse(text.partition("\n")[2])

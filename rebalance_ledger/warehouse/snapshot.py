@@ -325,6 +325,21 @@ class PublishedTable:
         files = files_of_days(self._opened.files, chosen)
         return dataset_of(self._opened.uri, self._schema, files, dictionary_columns, chosen)
 
+    def as_written(self, day: ClusterDay) -> tuple[pads.Dataset, list[str]] | None:
+        """Return a published day's rows as the release that published them defined the table; None without a file.
+
+        Returns:
+            A dataset, and the table's own columns in the order in which they were written.
+        """
+        fragment = next(self.dataset([day]).get_fragments(), None)
+        if fragment is None or self._opened is None:
+            return None
+        keys = {"cluster", "ds"}
+        own = [field for field in fragment.physical_schema if field.name not in keys]
+        schema = pa.schema([*own, *(field for field in self._schema if field.name in keys)])
+        files = files_of_days(self._opened.files, {day})
+        return dataset_of(self._opened.uri, schema, files, days={day}), [field.name for field in own]
+
     def rows_of(
         self,
         day: ClusterDay,

@@ -290,6 +290,19 @@ def test_a_large_cluster_is_limited_to_the_worst_groups_with_a_note(tmp_path: Pa
     assert html.index("<summary>group-059</summary>") < html.index("<summary>group-000</summary>")
 
 
+def test_a_kind_of_another_release_is_shown_without_its_description(tmp_path: Path) -> None:
+    subject = {"consumer_group": "g", "topic": "t", "finding_id": "f", "severity": "critical"}
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish(
+        "c", "2026-11-18", finding=[subject | {"kind": "../renamed", "evidence": "e.", "advice": "a."}]
+    )
+
+    page = ReportPage.of(report(publisher.root, tmp_path, cluster="c"))
+
+    assert "this release does not have the kind" in page.text
+    assert "../renamed" in page.text
+
+
 def test_every_kind_of_finding_has_a_page_that_can_be_shown() -> None:
     pages = [day_report._finding_page(kind) for kind in FindingKind]
 

@@ -8,16 +8,19 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.tables import ALL_TABLES, FINDING, QUEUE_ASSIGNMENT, Column, Table
-from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse import commits, inventory
 from rebalance_ledger.warehouse import publish as publish_module
 from rebalance_ledger.warehouse.arrow_schema import COMMENT_KEY
 from rebalance_ledger.warehouse.errors import StagingError
+from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish, quarantine
 from rebalance_ledger.warehouse.staging import write_verdict
@@ -149,11 +152,9 @@ def publish_as(
 ) -> None:
     """Publish a day as a release with this definition of the table would. The table has one row."""
     with monkeypatch.context() as release:
-        release.setattr(
-            commits,
-            "PUBLISHED_TABLES",
-            tuple(table if own.name == table.name else own for own in commits.PUBLISHED_TABLES),
-        )
+        for module, name in ((commits, "PUBLISHED_TABLES"), (inventory, "COMPUTED_GOLD_TABLES")):
+            tables = tuple(table if own.name == table.name else own for own in getattr(module, name))
+            release.setattr(module, name, tables)
         stage_day(warehouse, ds, verdict=None)
         stage = warehouse.stage("shop", ds, "only")
         write_staged(stage.table(table), table, "shop", ds, [row])
@@ -198,6 +199,33 @@ class TestChangedDefinition:
             (MONDAY, "a", None),
             (TUESDAY, None, "b"),
         ]
+
+    @pytest.mark.parametrize(
+        "definition",
+        [
+            finding_with(OLD_NAME),
+            replace(FINDING, columns=(OLD_NAME, *FINDING.columns)),
+            replace(FINDING, columns=tuple(reversed(FINDING.columns))),
+        ],
+        ids=["a column less", "the first column less", "another order"],
+    )
+    def test_a_day_is_verified_by_the_columns_of_the_release_that_published_it(
+        self, definition: Table, changing: Warehouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        publish_as(monkeypatch, changing, MONDAY, definition, old_name="a", kind="of an older release")
+        [of_monday] = Path(changing.published(FINDING)).rglob("*.parquet")
+        publish_as(monkeypatch, changing, TUESDAY, FINDING, kind="new")
+
+        assert all(table.is_as_published for table in fingerprint(changing.root, "shop"))
+
+        rows = pq.read_table(of_monday)
+        changed = pa.array(["changed"], rows.schema.field("kind").type)
+        pq.write_table(rows.set_column(rows.schema.get_field_index("kind"), "kind", changed), of_monday)
+        assert [
+            (table.ds, table.table_name)
+            for table in fingerprint(changing.root, "shop")
+            if not table.is_as_published
+        ] == [(MONDAY, "gold.finding")]
 
     def test_an_older_release_can_still_add_days(
         self, changing: Warehouse, monkeypatch: pytest.MonkeyPatch
