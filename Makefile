@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector object-store run test unit test-with-spark test-without-spark test-dags lint differential fuzz e2e e2e-ci e2e-ci-airflow e2e-ci-clusters faults e2e-cluster bench airflow docs pictures lock audit clean image up down demo
+.PHONY: help setup collector object-store run test unit test-with-spark test-without-spark test-dags lint differential fuzz e2e e2e-ci e2e-ci-airflow e2e-ci-clusters faults e2e-cluster bench airflow replay docs pictures lock audit clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
@@ -37,6 +37,9 @@ run: setup ## the daily ledger of the bundled sample, three days, through Airflo
 
 airflow: setup ## Airflow's scheduler and pages on this machine alone; end it with Ctrl-C
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.pipeline.airflow_server
+
+replay: setup ## beside `make airflow`: announce the landed exports as their collector does, and watch the runs that follow
+	@$(IN_ENVIRONMENT) python -m rebalance_ledger.pipeline.replay
 
 image: ## the one image of the project, for Airflow and for Spark (deploy/Dockerfile)
 	@$(COMPOSE) build

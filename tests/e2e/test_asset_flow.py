@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from contextlib import ExitStack
@@ -168,6 +169,17 @@ def test_a_failing_cluster_fails_only_its_own_run(flow: Flow) -> None:
     reason = flow.project.api.last_shown(flow.project.api.task(run["dag_run_id"], "verify_export"))
     assert reason.startswith(f"{flow.project.environment['LEDGER_EXPORTS']}/silent/{DAY} is not an export:")
     assert "there is no such directory" in reason
+
+
+def test_replay_announces_landed_exports_and_shows_their_runs(flow: Flow) -> None:
+    program = ("python", "-m", "rebalance_ledger.pipeline.replay")
+
+    [published, _] = flow.project.run(*program, CLUSTER).splitlines()
+    [failed, _] = flow.project.run(*program, "dropped", expect=1).splitlines()
+
+    progress = r"the export has landed … a run has started after \d+ s … {} after \d+ s"
+    assert re.fullmatch(f"{CLUSTER} {DAY}: {progress.format('success')}", published)
+    assert re.fullmatch(f"dropped [0-9-]+: {progress.format('failed')}", failed)
 
 
 def test_a_killed_scheduler_leaves_no_worker_and_no_build(flow: Flow) -> None:
