@@ -14,6 +14,7 @@ from rich.console import Console
 from bench import (
     assignment,
     backfill,
+    concurrent_publication,
     day_report,
     large_cluster,
     manifest,
@@ -39,6 +40,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Measurement]]]] = {
     "backfill": backfill.measure,
     "publication": publication.measure,
     "publication_history": publication_history.measure,
+    "concurrent_publication": concurrent_publication.measure,
     "day_report": day_report.measure,
     "manifest": manifest.measure,
     "whole_day": whole_day.measure,

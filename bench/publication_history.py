@@ -282,13 +282,13 @@ def _least(kind: pa.DataType) -> object:
     return False if pa.types.is_boolean(kind) else 0
 
 
-def publish_alone(warehouse: Warehouse, ds: date) -> Usage:
+def publish_alone(warehouse: Warehouse, ds: date, cluster: str = CLUSTER) -> Usage:
     """Publish a staged day in a process of its own, which says what it took: a child's peak of memory counts its parent's."""
     words = [
         "ledger",
         "step",
         "publish",
-        f"--cluster={CLUSTER}",
+        f"--cluster={cluster}",
         f"--ds={ds}",
         f"--warehouse={warehouse.root}",
     ]
