@@ -77,7 +77,7 @@ def _requirement() -> str:
             f"Spark requires a user with a name, and the system has none for the user id {os.getuid()}: add one to /etc/passwd, or "
             "run as another user."
         )
-    most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)  # Java uses the hard limit.
     if most_files != resource.RLIM_INFINITY and most_files < _MOST_JARS:
         return f"Spark opens up to {_MOST_JARS} files at its start, and this process may open {most_files}: increase `ulimit -n`."
     return (

@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
     """Replay the landed exports of some clusters, by default of all clusters in the settings.
 
     Returns:
-        0 if each run has succeeded, 1 if one has failed, 2 if there is no export or no Airflow.
+        0 if each run has succeeded, 1 if one has failed, 2 if there is no export or no Airflow, 130 after Ctrl-C.
     """
     address = f"http://127.0.0.1:{os.environ['AIRFLOW_PORT']}"
     try:
@@ -102,6 +102,9 @@ def main(arguments: Sequence[str]) -> int:
     except (ExportError, InvalidLocationError, ReplayError, SettingsError) as error:
         sys.stderr.write(f"{visible(str(error), keep=chr(10))}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted. The run that was started goes on in Airflow.\n")
+        return 130
     _say(f"The runs: {address}/dags/{LEDGER_DAG_ID}. The published days: ledger summary")
     return 0 if set(states) == {"success"} else 1
 
@@ -134,7 +137,7 @@ def _replay(api: AirflowApi, cluster: str, ds: str) -> str:
     [asset] = api.ask("GET", f"assets?uri_pattern={quote(EXPORTS.uri, safe='')}")["assets"]
     earlier = {run["dag_run_id"] for run in _runs(api, key)}
     begin = time.monotonic()
-    _say(f"{visible(cluster)} {ds}: the export has landed … ", end="")
+    _say(f"{visible(cluster)} {ds}: its export is announced … ", end="")
     api.ask("POST", "assets/events", {"asset_id": asset["id"], "partition_key": key})
 
     def started() -> str | None:

@@ -177,7 +177,7 @@ def test_replay_announces_landed_exports_and_shows_their_runs(flow: Flow) -> Non
     [published, _] = flow.project.run(*program, CLUSTER).splitlines()
     [failed, _] = flow.project.run(*program, "dropped", expect=1).splitlines()
 
-    progress = r"the export has landed … a run has started after \d+ s … {} after \d+ s"
+    progress = r"its export is announced … a run has started after \d+ s … {} after \d+ s"
     assert re.fullmatch(f"{CLUSTER} {DAY}: {progress.format('success')}", published)
     assert re.fullmatch(f"dropped [0-9-]+: {progress.format('failed')}", failed)
 
