@@ -13,16 +13,14 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from functools import partial
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bench.publication_history import publish_alone, stage_day
 from bench.report import Measurement
 from rebalance_ledger.tables import QUEUE_ASSIGNMENT
 from rebalance_ledger.warehouse.layout import Warehouse
-
-if TYPE_CHECKING:
-    from bench.publication_history import Usage
 
 CLUSTER_COUNT: Final = 10
 _ROW_COUNT: Final = 10_000
@@ -47,13 +45,9 @@ def measure(*, cluster_count: int = CLUSTER_COUNT, row_count: int = _ROW_COUNT) 
             clusters = [f"cluster-{number:02}" for number in range(cluster_count)]
             for cluster in clusters:
                 stage_day(warehouse, cluster, _DS, [QUEUE_ASSIGNMENT], row_count)
-
-            def publish(cluster: str, warehouse: Warehouse = warehouse) -> Usage:
-                return publish_alone(warehouse, _DS, cluster)
-
             begin = time.monotonic()
             with ThreadPoolExecutor(cluster_count) as publishers:
-                usages = list(publishers.map(publish, clusters))
+                usages = list(publishers.map(partial(publish_alone, warehouse, _DS), clusters))
             seconds.append(time.monotonic() - begin)
             cpu_seconds.append(sum(usage.cpu_seconds for usage in usages))
     core_count = len(os.sched_getaffinity(0))

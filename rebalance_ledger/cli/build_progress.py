@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rebalance_ledger.cli.user_state import state_folder
 from rebalance_ledger.warehouse.layout import path_segment
+from rebalance_ledger.writable import why_not_writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,10 +51,8 @@ def log_file(cluster: str, ds: date, *, program: str = "run") -> Path:
 
 def _can_write(file: Path) -> bool:
     """Return whether this process may write a file, and create its folders."""
-    if os.access(file, os.F_OK):
-        return os.access(file, os.W_OK)
-    existing = next(folder for folder in file.parents if os.access(folder, os.F_OK))
-    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    is_there = os.access(file, os.F_OK)
+    return os.access(file, os.W_OK) if is_there else why_not_writable(file.parent) is None
 
 
 @contextmanager

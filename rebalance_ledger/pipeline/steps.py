@@ -59,19 +59,11 @@ def check_writable(warehouse: Warehouse) -> None:
     """
     from rebalance_ledger.storage.location import is_object_store
     from rebalance_ledger.warehouse.errors import WriteError
+    from rebalance_ledger.writable import why_not_writable
 
     if is_object_store(warehouse.root):
         return
-    folder = Path(warehouse.root)
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    reason = (
-        f"{folder} is not a folder"
-        if not folder.is_dir()
-        else f"{folder} is read-only for this user"
-        if not os.access(folder, os.W_OK | os.X_OK)
-        else None
-    )
+    reason = why_not_writable(Path(warehouse.root))
     if reason is not None:
         raise WriteError(
             f"The warehouse {warehouse.root} cannot be written: {reason}. Name another with --warehouse, or change the folder."
