@@ -38,7 +38,7 @@ run: setup ## the daily ledger of the bundled sample, three days, through Airflo
 airflow: setup ## Airflow's scheduler and pages on this machine alone; end it with Ctrl-C
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.pipeline.airflow_server
 
-replay: setup ## beside `make airflow`: announce the landed exports as their collector does, and watch the runs that follow
+replay: setup ## beside `make airflow`: the days of the landed exports from `cluster_export` on, one after the other
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.pipeline.replay
 
 image: ## the one image of the project, for Airflow and for Spark (deploy/Dockerfile)

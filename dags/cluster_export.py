@@ -5,7 +5,7 @@ answers as that day's sealed export. The landed export starts the cluster's run 
 
 | task | action | on failure |
 |---|---|---|
-| `clusters` | reads the clusters to collect from the settings file; skipped if there are none | correct the settings file |
+| `clusters` | the requested clusters, or all with `collect:` in the settings file; skipped if there are none | a name is unknown, or the settings file is wrong |
 | `collect` | lands today's export, unless a complete one has landed already | see below |
 | `prune` | lists the exports that are older than the retention period and whose days are published; removes them only with `dry_run: false` | the message names the export that could not be removed |
 
@@ -16,9 +16,12 @@ degraded export is accepted, and a failed one fails the task.
 **Sources that do not answer.** One name server, broker or client that does not answer does not fail the run: the export contains the
 error, and the values that depend on the answer are unknown in the ledger.
 
-**Which day.** `ds` is the UTC day of the run's logical date. **A run for a past day never queries a live cluster**: it uses the export
+**Which day.** `ds` is the UTC day of the run's logical date, or the day in the trigger form. **A run for a past day never queries a live cluster**: it uses the export
 that landed on that day, or fails with a message that names the missing export. Clearing a run with a complete export changes nothing. A
 degraded or failed export is completed if the run is cleared on the same UTC day.
+
+**By hand.** The trigger form has the clusters and the day. A requested cluster needs no `collect:` if its export has landed: the run announces
+the export.
 
 **Credentials and load.** Credentials are in an Airflow connection, which the settings name. The slots of the pool `cluster_export` limit
 how many clusters are queried at a time.
@@ -30,16 +33,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from airflow.sdk import CronTriggerTimetable, dag, task, task_group
+from airflow.sdk import CronTriggerTimetable, Param, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rebalance_ledger.operators.collection import CollectExportOperator, PruneExportsOperator
-from rebalance_ledger.operators.flow import EXPORTS
-from rebalance_ledger.operators.ledger import retry_policy, settings_now
+from rebalance_ledger.operators.flow import EXPORT_DAG_ID, EXPORTS, clusters_param
+from rebalance_ledger.operators.ledger import requested_clusters, retry_policy, settings_now
 
 
 @dag(
-    dag_id="cluster_export",
+    dag_id=EXPORT_DAG_ID,
     description="Daily answers of the name servers, brokers and clients of each cluster, landed as one sealed export.",
     doc_md=__doc__,
     # Early, so that the rest of the day remains for retries; without an interval, so that `ds` is the day of the run.
@@ -48,20 +51,33 @@ from rebalance_ledger.operators.ledger import retry_policy, settings_now
     catchup=False,
     # Two runs of one day would only wait for each other.
     max_active_runs=1,
+    params={
+        "clusters": clusters_param("all that the settings collect"),
+        "ds": Param(
+            None,
+            type=["null", "string"],
+            format="date",
+            title="Day",
+            description="UTC; today if the clusters are to be queried. For a past day, its landed exports are announced.",
+        ),
+    },
     default_args=retry_policy(),
     tags=["rocketmq", "ledger"],
 )
 def cluster_export() -> None:
     """Define the tasks of one day: collect and prune, for each cluster."""
 
-    @task(doc_md="Reads the collected clusters from the settings file that `LEDGER_SETTINGS` names.")
+    @task(
+        doc_md="Reads the requested clusters, or the collected ones from the settings file that `LEDGER_SETTINGS` names."
+    )
     def clusters() -> list[str]:
-        collected = [name for name, settings in settings_now().clusters.items() if settings.collect]
-        if not collected:
+        collected = (name for name, settings in settings_now().clusters.items() if settings.collect)
+        names = requested_clusters(get_current_context()) or sorted(collected)
+        if not names:
             raise AirflowSkipException(
                 "No cluster in the settings has `collect:`, so there is nothing to do."
             )
-        return sorted(collected)
+        return names
 
     @task_group
     def cluster_day(cluster: str) -> None:

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from airflow.sdk import Param, dag, task
+from airflow.sdk import Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from rebalance_ledger.operators.backfill import RUN_PUBLISHED, SKIP_PUBLISHED, BackfillOperator
-from rebalance_ledger.operators.flow import BUILD_EXECUTOR
-from rebalance_ledger.operators.ledger import retry_policy, settings_now
+from rebalance_ledger.operators.flow import BUILD_EXECUTOR, clusters_param
+from rebalance_ledger.operators.ledger import requested_clusters, retry_policy, settings_now
 
 
 @dag(
@@ -36,13 +36,7 @@ from rebalance_ledger.operators.ledger import retry_policy, settings_now
     catchup=False,
     max_active_runs=1,
     params={
-        "clusters": Param(
-            [],
-            type="array",
-            items={"type": "string"},
-            title="Clusters",
-            description="Names in the settings, one a line; none for all.",
-        ),
+        "clusters": clusters_param("all"),
         "first_day": Param("", type="string", format="date", title="First day", description="UTC, included."),
         "last_day": Param("", type="string", format="date", title="Last day", description="UTC, included."),
         "published_days": Param(
@@ -60,17 +54,11 @@ def queue_ledger_backfill() -> None:
     """Wire the backfill of each cluster."""
 
     @task(doc_md="Checks the requested clusters against the settings file.")
-    def clusters(params: dict[str, list[str]] | None = None) -> list[str]:
-        known = sorted(settings_now().clusters)
-        requested = list(dict.fromkeys((params or {})["clusters"])) or known
-        unknown = sorted(set(requested) - set(known))
-        if unknown or not requested:
-            raise AirflowFailException(
-                f"The settings file does not name {', '.join(unknown)}; it names {', '.join(known)}."
-                if unknown
-                else "The settings file names no cluster; add one below `clusters:`."
-            )
-        return requested
+    def clusters() -> list[str]:
+        names = requested_clusters(get_current_context()) or sorted(settings_now().clusters)
+        if not names:
+            raise AirflowFailException("The settings file names no cluster; add one below `clusters:`.")
+        return names
 
     BackfillOperator.partial(
         task_id="backfill",

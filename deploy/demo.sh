@@ -4,25 +4,13 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LEDGER_SETTINGS_FROM=./deploy/demo.yaml
 today="$(date --utc +%F)"
-log=/var/lib/airflow/logs/demo.log
 
 compose() { docker compose --profile rocketmq "$@"; }
 in_scheduler() { compose exec --no-TTY airflow-scheduler "$@"; }
 
-# Runs the DAG of the collector in one process, for one day; its output is kept in a log.
-collect() {
-  echo "cluster_export of $today …"
-  if ! in_scheduler bash -c "airflow dags test cluster_export $today >>$log 2>&1"; then
-    in_scheduler tail --lines=40 "$log"
-    echo "cluster_export failed; all of its output: docker compose exec airflow-scheduler cat $log" >&2
-    exit 1
-  fi
-}
-
 compose up --detach --wait
-collect
-echo "cluster_ledger of $today …"
-in_scheduler python /opt/rebalance-ledger/deploy/run_dag.py cluster_ledger '{"cluster": "demo", "ds": "'"$today"'"}'
+echo "cluster_export of $today, and the run of cluster_ledger that its event starts …"
+in_scheduler python /opt/rebalance-ledger/deploy/run_dag.py cluster_export '{"ds": "'"$today"'"}' --then cluster_ledger "demo|$today"
 
 in_scheduler ledger summary
 in_scheduler ledger sql "

@@ -1,11 +1,13 @@
-"""Start a run of a DAG and wait for its end: `run_dag.py DAG_ID CONF`, in a container that reaches Airflow's metadata.
+"""Start a run of a DAG and wait for its end: `run_dag.py DAG_ID CONF [--then DAG_ID PARTITION_KEY]`.
 
-Its tasks run as those of every other run, by the executors of the deployment. The exit code is 0 if the run succeeded. Otherwise it is 1, and each
-failed task is printed with its reason, the last message in its log.
+It runs in a container that reaches Airflow's metadata. With `--then` it also waits for the run of the second DAG that an asset event of the first
+run starts. The tasks run as those of every other run, by the executors of the deployment. The exit code is 0 if the runs succeeded. Otherwise it is
+1, and each failed task is printed with its reason, the last message in its log.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -25,24 +27,61 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _BETWEEN_LOOKS_S: Final = 2
+_START_S: Final = 300
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
-    dag_id, conf = arguments
+    parser = argparse.ArgumentParser(description="Start a run of a DAG and wait for its end.")
+    parser.add_argument("dag_id")
+    parser.add_argument("conf", help="its parameters, as JSON")
+    parser.add_argument(
+        "--then",
+        nargs=2,
+        metavar=("DAG_ID", "PARTITION_KEY"),
+        help="the run that an event of the first starts",
+    )
+    given = parser.parse_args(arguments)
+    # The first one last: unpaused, it may start a run at once, and Airflow drops its events for a paused DAG.
+    for dag_id in [*(given.then or [])[:1], given.dag_id]:
+        while not _is_known(dag_id):
+            time.sleep(_BETWEEN_LOOKS_S)
+        _airflow("dags", "unpause", "--yes", dag_id)
+    earlier = _runs_of_key(*given.then) if given.then else []
     run_id = f"manual__{uuid.uuid4()}"
-    while not _is_known(dag_id):
+    _airflow("dags", "trigger", given.dag_id, "--run-id", run_id, "--conf", given.conf)
+    if not _succeeds(given.dag_id, run_id):
+        return 1
+    if given.then is None:
+        return 0
+    dag_id, key = given.then
+    end = time.monotonic() + _START_S
+    while not (new := [run for run in _runs_of_key(dag_id, key) if run not in earlier]):
+        if time.monotonic() > end:
+            sys.stdout.write(
+                f"No event of {given.dag_id} has started a run of {dag_id} for {visible(key)} within {_START_S} s.\n"
+            )
+            return 1
         time.sleep(_BETWEEN_LOOKS_S)
-    _airflow("dags", "unpause", "--yes", dag_id)
-    _airflow("dags", "trigger", dag_id, "--run-id", run_id, "--conf", conf)
+    return 0 if _succeeds(dag_id, new[0]) else 1
+
+
+def _succeeds(dag_id: str, run_id: str) -> bool:
+    """Wait for the end of a run, print its failed tasks, and return whether it succeeded."""
     while (state := _state(dag_id, run_id)) not in {"success", "failed"}:
         time.sleep(_BETWEEN_LOOKS_S)
     if state == "failed":
         sys.stdout.write(f"{dag_id} failed:\n")
         for task in _failed_tasks(dag_id, run_id):
             sys.stdout.write(f"  {task.task_id}: {_reason(task)}\n")
-        return 1
-    return 0
+    return state == "success"
+
+
+def _runs_of_key(dag_id: str, key: str) -> list[str]:
+    """Return the ids of a DAG's runs with a partition key, the earliest first."""
+    with create_session() as session:
+        query = select(DagRun.run_id).where(DagRun.dag_id == dag_id, DagRun.partition_key == key)
+        return list(session.scalars(query.order_by(DagRun.id)))
 
 
 def _airflow(*command: str) -> None:

@@ -33,18 +33,14 @@ _LACKING_QUALITIES = ("degraded", "failed")
 """Qualities of a capture that a further attempt on the same day completes."""
 
 
-def collect_settings(cluster: str) -> CollectSettings:
-    """Return the collection settings of a cluster.
+def collect_settings(cluster: str) -> CollectSettings | None:
+    """Return the collection settings of a cluster; None if it has none.
 
     Raises:
-        AirflowFailException: The settings file is invalid, or has no such settings.
+        AirflowFailException: The settings file is invalid.
     """
     configured = settings_now().clusters.get(cluster)
-    if configured is None or configured.collect is None:
-        raise AirflowFailException(
-            f"The settings do not say how {cluster} is collected; add clusters.{cluster}.collect (see docs/collecting.md)."
-        )
-    return configured.collect
+    return None if configured is None else configured.collect
 
 
 class CollectExportOperator(ClusterOperator):
@@ -58,7 +54,8 @@ class CollectExportOperator(ClusterOperator):
         """Collect the export, or find the landed one, and announce it.
 
         Raises:
-            AirflowFailException: The day is over and has no export, the connection is invalid, or the last attempt's capture has failed.
+            AirflowFailException: There is no export and the cluster cannot be queried: it is not the current day, the settings do not say how,
+                or the connection is invalid. Or the last attempt's capture has failed.
             LackingCaptureError: The capture is degraded or failed, and the task is retried.
             StageRefusedError: `ledger` ended with 2; a retry would have the same result.
             StageCrashedError: `ledger` ended with another error.
@@ -67,18 +64,29 @@ class CollectExportOperator(ClusterOperator):
         where = places(_PLACES)
         is_today = ds == f"{datetime.now(UTC):%Y-%m-%d}"
         landed = self.landed_manifest(ds)
-        if landed is not None and not (is_today and landed.get("quality") in _LACKING_QUALITIES):
+        settings = collect_settings(self.cluster)
+        can_be_completed = (
+            is_today
+            and settings is not None
+            and landed is not None
+            and landed.get("quality") in _LACKING_QUALITIES
+        )
+        if landed is not None and not can_be_completed:
             self.log.info(
                 "The export of %s for %s has landed already in %s.", self.cluster, ds, where["exports"]
             )
         elif not is_today:
             raise AirflowFailException(
-                f"No export of {self.cluster} for {ds} has landed in {where['exports']} and that day is over: a live "
+                f"No export of {self.cluster} for {ds} has landed in {where['exports']}, and that day is not today: a live "
                 "cluster only tells of now. Land that day's export there, or leave the day out."
+            )
+        elif settings is None:
+            raise AirflowFailException(
+                f"The settings do not say how {self.cluster} is collected; add clusters.{self.cluster}.collect (see docs/collecting.md)."
             )
         else:
             try:
-                self._collect(ds, where)
+                self._collect(ds, where, settings)
             except LackingCaptureError as error:
                 task = context.get("ti")
                 if task is not None and task.try_number <= task.max_tries:
@@ -91,13 +99,12 @@ class CollectExportOperator(ClusterOperator):
             event.add_partitions(partition_key(self.cluster, ds))
             event.extra = {"cluster": self.cluster, "ds": ds}
 
-    def _collect(self, ds: str, where: dict[str, str]) -> None:
+    def _collect(self, ds: str, where: dict[str, str], settings: CollectSettings) -> None:
         options = [
             f"--cluster={self.cluster}",
             f"--ds={ds}",
             *(f"--{place}={value}" for place, value in where.items()),
         ]
-        settings = collect_settings(self.cluster)
         stdin_secret = ""
         if settings.connection is not None:
             nameservers, stdin_secret = _of_connection(settings.connection)
@@ -119,7 +126,8 @@ class PruneExportsOperator(ClusterOperator):
             StageRefusedError: If an export cannot be removed.
         """
         self.fail_after_failure(context)
-        retention = collect_settings(self.cluster).retention
+        settings = collect_settings(self.cluster)
+        retention = None if settings is None else settings.retention
         if retention is None:
             self.log.info("Exports of %s are kept for ever.", self.cluster)
             return

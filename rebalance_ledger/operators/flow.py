@@ -20,6 +20,8 @@ from airflow.sdk.exceptions import AirflowFailException
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+EXPORT_DAG_ID: Final = "cluster_export"
+"""The DAG that lands and announces exports."""
 LEDGER_DAG_ID: Final = "cluster_ledger"
 """The DAG with one run per cluster and day."""
 
@@ -28,6 +30,18 @@ GOLD: Final = Asset(name="queue_ledger", uri="ledger://gold")
 
 BUILD_EXECUTOR: Final = os.environ.get("LEDGER_BUILD_EXECUTOR") or None
 """The executor of the tasks in the pool `ledger_build`, which need memory; None for the default one."""
+
+
+def clusters_param(default: str) -> Param:
+    """Return the parameter `clusters` of a trigger form; `default` says which clusters an empty one means."""
+    return Param(
+        [],
+        type="array",
+        items={"type": "string"},
+        title="Clusters",
+        description=f"Names in the settings, one a line; none for {default}.",
+    )
+
 
 STAGE_THROUGH: Final = Param(
     None,

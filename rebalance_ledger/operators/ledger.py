@@ -143,6 +143,22 @@ def settings_now() -> LedgerSettings:
         raise AirflowFailException(str(error)) from error
 
 
+def requested_clusters(context: Mapping[str, Any]) -> list[str]:
+    """Return the names in the run's parameter `clusters`, each once; empty if the parameter is.
+
+    Raises:
+        AirflowFailException: The settings file does not name one of them, or is wrong.
+    """
+    requested = list(dict.fromkeys(context["params"]["clusters"]))
+    known = sorted(settings_now().clusters)
+    unknown = sorted(set(requested) - set(known))
+    if unknown:
+        raise AirflowFailException(
+            f"The settings file does not name {', '.join(unknown)}; it names {', '.join(known)}."
+        )
+    return requested
+
+
 def arguments_for(cluster: str, ds: str) -> list[str]:
     """Return the common arguments of every step, in the form `--option=value`, so that a value cannot be read as an option."""
     return [

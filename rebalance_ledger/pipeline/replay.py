@@ -1,9 +1,9 @@
-"""Announce landed exports to a running Airflow as a collector does, and show the runs that follow: `make replay`.
+"""Repeat the days of landed exports in a running Airflow, from the export to the published day: `make replay`.
 
-Each event starts a run of `cluster_ledger`, as on the day on which the export was collected. An export is announced when the run of the one
-before has ended, because a day is compared with the published day before it.
+Each day is a run of `cluster_export`, which announces the landed export, and the run of `cluster_ledger` that its event starts, as on the day on
+which the export was collected. A day is repeated when the one before has ended, because it is compared with the published day before it.
 
-Belongs here: the events, and a line for each run. Does not belong here: starting Airflow (`airflow_server`), and the tasks of a run.
+Belongs here: the runs and a line for each day. Does not belong here: starting Airflow (`airflow_server`), and the tasks of a run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +22,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from rebalance_ledger.exports.catalog import landed_days
 from rebalance_ledger.exports.manifest import ExportError
-from rebalance_ledger.operators.flow import EXPORTS, LEDGER_DAG_ID, partition_key
+from rebalance_ledger.operators.flow import EXPORT_DAG_ID, LEDGER_DAG_ID, partition_key
 from rebalance_ledger.printable import visible
 from rebalance_ledger.settings import SettingsError, load_settings
 from rebalance_ledger.storage.location import InvalidLocationError, location_of
@@ -90,14 +91,15 @@ def main(arguments: Sequence[str]) -> int:
     """Replay the landed exports of some clusters, by default of all clusters in the settings.
 
     Returns:
-        0 if each run has succeeded, 1 if one has failed, 2 if there is no export or no Airflow, 130 after Ctrl-C.
+        0 if each run has succeeded, 1 if one has failed, 2 if there is no export or no Airflow, or if live clusters would be queried, 130
+        after Ctrl-C.
     """
     address = f"http://127.0.0.1:{os.environ['AIRFLOW_PORT']}"
     try:
-        clusters = arguments or list(load_settings(Path(os.environ["LEDGER_SETTINGS"])).clusters)
-        days = _landed(location_of(os.environ["LEDGER_EXPORTS"]), clusters)
+        settings = load_settings(Path(os.environ["LEDGER_SETTINGS"])).clusters
+        days = _landed(location_of(os.environ["LEDGER_EXPORTS"]), arguments or list(settings))
         api = AirflowApi(address)
-        _unpause(api)
+        _unpause(api, sorted(cluster for cluster in settings if settings[cluster].collect))
         states = [_replay(api, cluster, f"{ds}") for ds, cluster in days]
     except (ExportError, InvalidLocationError, ReplayError, SettingsError) as error:
         sys.stderr.write(f"{visible(str(error), keep=chr(10))}\n")
@@ -105,7 +107,8 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted. The run that was started goes on in Airflow.\n")
         return 130
-    _say(f"The runs: {address}/dags/{LEDGER_DAG_ID}. The published days: ledger summary")
+    pages = " and ".join(f"{address}/dags/{dag_id}" for dag_id in (EXPORT_DAG_ID, LEDGER_DAG_ID))
+    _say(f"The runs: {pages}. The published days: ledger summary")
     return 0 if set(states) == {"success"} else 1
 
 
@@ -122,37 +125,61 @@ def _landed(exports: Location, clusters: Sequence[str]) -> list[tuple[date, str]
     return days
 
 
-def _unpause(api: AirflowApi) -> None:
-    """Wait until the scheduler knows the DAG, and unpause it: Airflow drops the events for a paused one."""
-    _wait(
-        lambda: api.ask("PATCH", f"dags/{LEDGER_DAG_ID}", {"is_paused": False}),
-        _DAG_SECONDS,
-        f"Airflow has not loaded the DAG {LEDGER_DAG_ID}",
-    )
+def _unpause(api: AirflowApi, collected: Sequence[str]) -> None:
+    """Wait until the scheduler knows the DAGs, and unpause them: Airflow starts no run of a paused one, and drops the events for it.
+
+    Raises:
+        ReplayError: Unpausing `cluster_export` would start the collection of live clusters.
+    """
+    for dag_id in (LEDGER_DAG_ID, EXPORT_DAG_ID):
+        found: dict[str, Any] = _wait(
+            partial(api.ask, "GET", f"dags/{dag_id}"),
+            _DAG_SECONDS,
+            f"Airflow has not loaded the DAG {dag_id}",
+        )
+        if not found["is_paused"]:
+            continue
+        if dag_id == EXPORT_DAG_ID and collected:
+            raise ReplayError(
+                f"{EXPORT_DAG_ID} is paused, and unpausing it starts the daily collection of {', '.join(collected)}: unpause it, or remove "
+                "`collect:` from the settings."
+            )
+        api.ask("PATCH", f"dags/{dag_id}", {"is_paused": False})
 
 
 def _replay(api: AirflowApi, cluster: str, ds: str) -> str:
-    """Announce a day's export, wait for the end of its run, and return the run's state."""
+    """Repeat a day, wait for the ends of its two runs, and return the state of the last one."""
     key = partition_key(cluster, ds)
-    [asset] = api.ask("GET", f"assets?uri_pattern={quote(EXPORTS.uri, safe='')}")["assets"]
     earlier = {run["dag_run_id"] for run in _runs(api, key)}
+    _say(f"{visible(cluster)} {ds}: {EXPORT_DAG_ID} … ", end="")
+    request = {"logical_date": None, "conf": {"clusters": [cluster], "ds": ds}}
+    export_run: str = api.ask("POST", f"dags/{EXPORT_DAG_ID}/dagRuns", request)["dag_run_id"]
+    state = _end(api, EXPORT_DAG_ID, export_run)
+    if state != "success":
+        _say(state)
+        return state
     begin = time.monotonic()
-    _say(f"{visible(cluster)} {ds}: its export is announced … ", end="")
-    api.ask("POST", "assets/events", {"asset_id": asset["id"], "partition_key": key})
+    _say(f"{state}; {LEDGER_DAG_ID} … ", end="")
 
     def started() -> str | None:
         new = (run["dag_run_id"] for run in _runs(api, key) if run["dag_run_id"] not in earlier)
         return next(new, None)
 
-    run_id = _wait(started, _START_SECONDS, f"no run of {LEDGER_DAG_ID} has started for {key}")
-    _say(f"a run has started after {time.monotonic() - begin:.0f} s … ", end="")
+    run_id: str = _wait(started, _START_SECONDS, f"no run of {LEDGER_DAG_ID} has started for {key}")
+    _say(f"started after {time.monotonic() - begin:.0f} s … ", end="")
+    state = _end(api, LEDGER_DAG_ID, run_id)
+    _say(f"{state} after {time.monotonic() - begin:.0f} s")
+    return state
+
+
+def _end(api: AirflowApi, dag_id: str, run_id: str) -> str:
+    """Wait for the end of a run, and return its state."""
 
     def ended() -> str | None:
-        state = api.ask("GET", f"dags/{LEDGER_DAG_ID}/dagRuns/{quote(run_id, safe='')}")["state"]
+        state: str = api.ask("GET", f"dags/{dag_id}/dagRuns/{quote(run_id, safe='')}")["state"]
         return state if state in _FINAL_STATES else None
 
-    state: str = _wait(ended, _RUN_SECONDS, f"the run {run_id} has not ended")
-    _say(f"{state} after {time.monotonic() - begin:.0f} s")
+    state: str = _wait(ended, _RUN_SECONDS, f"the run {run_id} of {dag_id} has not ended")
     return state
 
 

@@ -140,7 +140,7 @@ def runner(airflow_environment: dict[str, str], tmp_path_factory: pytest.TempPat
 def run_day(runner: Runner, stand_ins: StandIns) -> Callable[..., dict[str, Any]]:
     """Return a function that runs a DAG for a day and returns the outcome."""
 
-    def run(ds: str, dag_id: str = "cluster_ledger", **conf: Any) -> dict[str, Any]:
+    def run(ds: str, dag_id: str = "cluster_ledger", /, **conf: Any) -> dict[str, Any]:
         return runner.run(dag_id, ds, conf, stand_ins.environment)
 
     return run

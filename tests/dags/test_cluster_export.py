@@ -107,6 +107,26 @@ def test_a_bad_capture_is_completed_until_the_end_of_its_day(
     assert bool(stand_ins.calls) == is_asked
 
 
+@pytest.mark.parametrize("quality", ["complete", "degraded"])
+def test_an_export_of_another_collector_is_only_announced(
+    stand_ins: StandIns, settings: Callable[[Any], None], tmp_path: Path, quality: str
+) -> None:
+    settings(None)
+    land(tmp_path, TODAY, quality)
+    collect()
+    prune()
+    assert stand_ins.calls == []
+
+
+def test_without_settings_and_export_the_missing_settings_are_named(
+    stand_ins: StandIns, settings: Callable[[Any], None]
+) -> None:
+    settings(None)
+    with pytest.raises(AirflowFailException, match=r"add clusters\.c\.collect"):
+        collect()
+    assert stand_ins.calls == []
+
+
 @pytest.mark.usefixtures("settings")
 @pytest.mark.parametrize(
     ("day", "quality", "is_asked"),
@@ -269,6 +289,27 @@ class TestCompleteRun:
         assert outcome["tasks"]["cluster_day.prune"][0] == "failed"
         assert outcome["names"]["cluster_day.prune"] == "c"
         assert stand_ins.calls == []
+
+    def test_a_requested_cluster_needs_no_collection_settings_once_its_export_has_landed(
+        self, run_day: Callable[..., dict[str, Any]], stand_ins: StandIns, tmp_path: Path
+    ) -> None:
+        (tmp_path / "ledger.yaml").write_text(
+            "clusters: {c: {}, other: {collect: {nameservers: ['ns:9876']}}}\n"
+        )
+        land(tmp_path, datetime(2026, 11, 16, tzinfo=UTC))
+        outcome = run_day("2026-11-20", "cluster_export", clusters=["c"], ds="2026-11-16")
+        assert outcome["state"] == "success"
+        assert outcome["events"] == [["c|2026-11-16", {"cluster": "c", "ds": "2026-11-16"}]]
+        assert stand_ins.calls == []
+
+    def test_an_unknown_cluster_is_named(
+        self, run_day: Callable[..., dict[str, Any]], settings: Callable[[Any], None]
+    ) -> None:
+        settings({"nameservers": ["ns:9876"]})
+        outcome = run_day("2026-11-16", "cluster_export", clusters=["c", "d"])
+        assert outcome["tasks"]["clusters"][0] == "failed"
+        assert outcome["tasks"]["cluster_day.collect"][0] == "upstream_failed"
+        assert outcome["events"] == []
 
     def test_without_a_cluster_to_collect_the_run_is_skipped(
         self, run_day: Callable[..., dict[str, Any]], stand_ins: StandIns, tmp_path: Path

@@ -171,13 +171,13 @@ def test_a_failing_cluster_fails_only_its_own_run(flow: Flow) -> None:
     assert "there is no such directory" in reason
 
 
-def test_replay_announces_landed_exports_and_shows_their_runs(flow: Flow) -> None:
+def test_replay_runs_the_whole_flow_of_landed_exports(flow: Flow) -> None:
     program = ("python", "-m", "rebalance_ledger.pipeline.replay")
 
     [published, _] = flow.project.run(*program, CLUSTER).splitlines()
     [failed, _] = flow.project.run(*program, "dropped", expect=1).splitlines()
 
-    progress = r"its export is announced … a run has started after \d+ s … {} after \d+ s"
+    progress = r"cluster_export … success; cluster_ledger … started after \d+ s … {} after \d+ s"
     assert re.fullmatch(f"{CLUSTER} {DAY}: {progress.format('success')}", published)
     assert re.fullmatch(f"dropped [0-9-]+: {progress.format('failed')}", failed)
 

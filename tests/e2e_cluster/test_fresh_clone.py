@@ -18,7 +18,7 @@ from tests.real_cluster.processes import FreePorts, wait_until
 from tools.browser import browser
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tests.e2e_cluster.engine import Docker
@@ -98,9 +98,17 @@ class FreshClone:
 
     def run_day(self, ds: str, *options: str) -> str:
         """Run `cluster_ledger` for a day of the sample with options of `docker compose exec`, and return what `run_dag.py` prints."""
-        run_dag = ["python", "/opt/rebalance-ledger/deploy/run_dag.py", "cluster_ledger"]
         conf = json.dumps({"cluster": "shop-prod", "ds": ds})
-        return self.compose("exec", "--no-TTY", *options, "airflow-scheduler", *run_dag, conf)
+        return self._run_dag("cluster_ledger", conf, options=options)
+
+    def run_flow(self, ds: str) -> None:
+        """Run `cluster_export` for a day of the sample, and wait for the run of `cluster_ledger` that its event starts."""
+        conf = json.dumps({"clusters": ["shop-prod"], "ds": ds})
+        self._run_dag("cluster_export", conf, "--then", "cluster_ledger", f"shop-prod|{ds}")
+
+    def _run_dag(self, *arguments: str, options: Sequence[str] = ()) -> str:
+        program = ("python", "/opt/rebalance-ledger/deploy/run_dag.py", *arguments)
+        return self.compose("exec", "--no-TTY", *options, "airflow-scheduler", *program)
 
     def tasks(self, ds: str) -> dict[str, list[str | int | None]]:
         """Return state and try number of each task of a day's run."""
@@ -129,7 +137,7 @@ def test_a_day_of_the_sample_is_published_and_its_report_is_shown_after_a_login(
 ) -> None:
     with pytest.raises(AssertionError, match=r"verify_export: .*/shop-prod/2026-01-01 is not an export"):
         clone.run_day("2026-01-01")
-    clone.run_day(_DAY)
+    clone.run_flow(_DAY)
     password = clone.secret("admin/password")
 
     with browser(tmp_path / "profile") as window:
