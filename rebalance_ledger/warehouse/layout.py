@@ -12,17 +12,21 @@ A warehouse is a folder or a location in an object store (`s3a://…`). This mod
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from rebalance_ledger.storage.location import location_of
+from rebalance_ledger.storage.location import InvalidLocationError, location_of
 
 if TYPE_CHECKING:
     from datetime import date
 
     from rebalance_ledger.tables import Table
 
+
+_CHANGED_BY_DELTA: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]")
+"""What delta-rs 1.6 decodes, takes for a separator or refuses in the path of a table."""
 
 OFFSET_READINGS: Final = "offset_reading"
 """Name of the intermediate result with the offset files as the build read them."""
@@ -39,9 +43,16 @@ class Warehouse:
         """Return the warehouse at a path or URI; a path is made absolute, so that all processes use the same one.
 
         Raises:
-            InvalidLocationError: The URI is not that of an object store.
+            InvalidLocationError: The URI is not that of an object store, or delta-rs cannot use the path as it is.
         """
-        return cls(str(location_of(place)))
+        root = str(location_of(place))
+        changed = _CHANGED_BY_DELTA.search(root)
+        if changed is not None:
+            raise InvalidLocationError(
+                f"{root} cannot be a warehouse: Delta's library does not keep {changed.group()!r} in a path. Choose a location "
+                "without backslashes, control characters, and `%` before two hexadecimal digits."
+            )
+        return cls(root)
 
     def published(self, table: Table) -> str:
         """Return the place of the published table."""
