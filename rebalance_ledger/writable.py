@@ -1,4 +1,4 @@
-"""Whether this process may write to a folder, found out before work that would be lost.
+"""Whether this process may write to a folder or a file, found out before work that would be lost.
 
 Belongs here: looking. Does not belong here: writing, and object stores.
 """
@@ -20,3 +20,10 @@ def why_not_writable(folder: Path) -> str | None:
     if not os.access(existing, os.W_OK | os.X_OK):
         return f"{existing} is read-only for this user"
     return None
+
+
+def why_file_not_writable(file: Path) -> str | None:
+    """Return why this process cannot write a file, or create it with its folders; None if it can."""
+    if not os.access(file, os.F_OK):
+        return why_not_writable(file.parent)
+    return None if os.access(file, os.W_OK) else f"{file} is read-only for this user"

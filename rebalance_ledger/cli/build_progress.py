@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rebalance_ledger.cli.user_state import state_folder
 from rebalance_ledger.warehouse.layout import path_segment
-from rebalance_ledger.writable import why_not_writable
+from rebalance_ledger.writable import why_file_not_writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,13 +46,8 @@ def log_file(cluster: str, ds: date, *, program: str = "run") -> Path:
     name = f"ledger-{program}-{path_segment(cluster)}-{ds}.log"
     state = state_folder()
     folders = [_LOGS] if state is None else [_LOGS, state / "logs"]
-    return next((folder / name for folder in folders if _can_write(folder / name)), _LOGS / name)
-
-
-def _can_write(file: Path) -> bool:
-    """Return whether this process may write a file, and create its folders."""
-    is_there = os.access(file, os.F_OK)
-    return os.access(file, os.W_OK) if is_there else why_not_writable(file.parent) is None
+    files = [folder / name for folder in folders]
+    return next((file for file in files if why_file_not_writable(file) is None), files[0])
 
 
 @contextmanager

@@ -55,15 +55,18 @@ def check_writable(warehouse: Warehouse) -> None:
     """Check, before Spark starts, that tables can be written on this disk; an object store is checked when it is written.
 
     Raises:
-        WriteError: The warehouse, or the folder in which it would be created, cannot be written.
+        WriteError: The warehouse, the folder in which it would be created, or a part of it that another user has created, cannot be written.
     """
     from rebalance_ledger.storage.location import is_object_store
     from rebalance_ledger.warehouse.errors import WriteError
-    from rebalance_ledger.writable import why_not_writable
+    from rebalance_ledger.writable import why_file_not_writable, why_not_writable
 
     if is_object_store(warehouse.root):
         return
-    reason = why_not_writable(Path(warehouse.root))
+    root = Path(warehouse.root)
+    folders = (root, root / "silver", root / "gold", root / "staging")
+    reasons = [*map(why_not_writable, folders), why_file_not_writable(Path(warehouse.lock_file))]
+    reason = next(filter(None, reasons), None)
     if reason is not None:
         raise WriteError(
             f"The warehouse {warehouse.root} cannot be written: {reason}. Name another with --warehouse, or change the folder."

@@ -105,10 +105,10 @@ def writer_lock(warehouse: Warehouse) -> Iterator[EnsureHeld]:
         with _translate_write_errors(warehouse), hold_lease(warehouse.root) as lease:
             yield lease.check
         return
-    root = Path(warehouse.root)
+    lock_file = Path(warehouse.lock_file)
     with _translate_write_errors(warehouse):
-        root.mkdir(parents=True, exist_ok=True)
-        with (root / ".publishing").open("w") as lock:
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        with lock_file.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield _held_by_the_kernel
 

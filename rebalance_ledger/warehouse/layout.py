@@ -54,6 +54,11 @@ class Warehouse:
             )
         return cls(root)
 
+    @property
+    def lock_file(self) -> str:
+        """The file on a disk whose lock excludes other writers."""
+        return f"{self.root}/.publishing"
+
     def published(self, table: Table) -> str:
         """Return the place of the published table."""
         return f"{self.root}/{table.layer}/{table.name}"

@@ -100,18 +100,18 @@ def test_seal_writes_the_manifest_and_prints_its_summary(
     assert capsys.readouterr().out.startswith(f"{directory} is verified: ")
 
 
+@pytest.mark.parametrize("part", ["", "gold", "staging"])
 def test_a_warehouse_that_cannot_be_written_is_refused_before_spark_starts(
-    sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str
 ) -> None:
-    (tmp_path / "warehouse").write_text("a file", encoding="utf-8")
+    file = tmp_path / "warehouse" / part
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("a file", encoding="utf-8")
 
     assert run(tmp_path) == 1
 
     message = words(capsys.readouterr().err)
-    assert (
-        f"The warehouse {tmp_path / 'warehouse'} cannot be written: {tmp_path / 'warehouse'} is not a folder."
-        in message
-    )
+    assert f"The warehouse {tmp_path / 'warehouse'} cannot be written: {file} is not a folder." in message
     assert "verify" not in message
 
 
