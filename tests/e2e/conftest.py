@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rebalance_ledger.pipeline.airflow_server import free_port
+from setup.airflow_home import POOLS
 from tests.real_cluster.processes import wait_until
 from tests.support.airflow_api import DAY_DAG_ID, AirflowApi
 
@@ -46,8 +47,8 @@ class Project:
         }
         self.api = AirflowApi(f"http://127.0.0.1:{self.environment['AIRFLOW_PORT']}", password=None)
         self.run("airflow", "db", "migrate")
-        for pool in ("ledger_publish", "ledger_build"):
-            self.run("airflow", "pools", "set", pool, "1", "one at a time")
+        for pool in POOLS:
+            self.run("airflow", "pools", "set", *pool)
 
     def run(self, *words: str, expect: int = 0, **environment: str) -> str:
         """Run a program with additional environment variables, and return its standard output."""
