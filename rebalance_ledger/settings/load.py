@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import yaml
 from pydantic import ValidationError
 
 from rebalance_ledger.settings.model import LedgerSettings
-from rebalance_ledger.suggestion import did_you_mean
+from rebalance_ledger.settings.problems import not_yaml, problem
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
     from pathlib import Path
-
-    from pydantic_core import ErrorDetails
 
     from rebalance_ledger.settings.gate import GateNames
 
@@ -75,8 +72,7 @@ def load_settings(path: Path, names: GateNames | None = None) -> LedgerSettings:
         ) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # PyYAML does not catch the ValueError of a date such as 2026-13-45.
-        where = " ".join(str(error).split())
-        raise SettingsError(f"The settings file {path} is not valid YAML: {where}.") from error
+        raise SettingsError(f"The settings file {path} is not valid YAML: {not_yaml(error)}.") from error
     except (KeyError, AttributeError) as error:
         # PyYAML raises these for `!!bool x` and `!!timestamp x`.
         raise SettingsError(
@@ -85,34 +81,14 @@ def load_settings(path: Path, names: GateNames | None = None) -> LedgerSettings:
     try:
         return LedgerSettings.model_validate({} if document is None else document, context=names)
     except ValidationError as error:
-        raise SettingsError(_sentence(path, error)) from error
+        raise SettingsError(_sentence(path, error, document)) from error
 
 
-def _sentence(path: Path, error: ValidationError) -> str:
-    """Return every error of the file: where it is, what is wrong, and for an unknown key the nearest known one."""
-    problems = [
-        f"{'.'.join(str(part) for part in one['loc']) or 'the whole file'}: {_problem(one)}"
-        for one in error.errors(include_url=False)
-    ]
+def _sentence(path: Path, error: ValidationError, document: object) -> str:
+    """Return every error of the file."""
+    problems = [problem(one, document) for one in error.errors(include_url=False)]
     if len(problems) == 1:
         return f"In the settings file {path}, {problems[0]}; correct it or see docs/settings.md."
-    problem_lines = "".join(f"\n  {problem}" for problem in problems[:_MAX_PROBLEMS])
+    problem_lines = "".join(f"\n  {line}" for line in problems[:_MAX_PROBLEMS])
     more = f"\n  and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
     return f"The settings file {path} has {len(problems)} errors; correct them or see docs/settings.md:{problem_lines}{more}"
-
-
-def _problem(error: ErrorDetails) -> str:
-    if error["type"] == "extra_forbidden":
-        suggestion = did_you_mean(str(error["loc"][-1]), _known_keys(), most=2, cutoff=0.6)
-        return "there is no such setting" + (f"; {suggestion}" if suggestion else "")
-    if error["type"] == "missing":
-        return "is missing"
-    return error["msg"].removeprefix("Value error, ")
-
-
-@cache
-def _known_keys() -> tuple[str, ...]:
-    """Return the names of all settings, of all models."""
-    schema = LedgerSettings.model_json_schema()
-    models = [schema, *schema.get("$defs", {}).values()]
-    return tuple(sorted({key for model in models for key in model.get("properties", {})}))

@@ -215,6 +215,73 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
         load_settings(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "clusters:\n  on: {}\n",
+            "clusters: a name must be a string, and YAML reads one as true (as yes and on): put it in quotes",
+        ),
+        (
+            "clusters:\n  17: {}\n",
+            "clusters: a name must be a string, and YAML reads one as the number 17: put it in quotes",
+        ),
+        (
+            "clusters: {c: {groups: {2026-11-16: {strategy: AVG}}}}",
+            "clusters.c.groups: a name must be a string, and YAML reads one as the date 2026-11-16: put it in quotes",
+        ),
+        (
+            "clusters: {c: {groups: {g: {strategy: MACHINE_ROOM, consumer_idcs: [no]}}}}",
+            "clusters.c.groups.g.consumer_idcs.0: must be a string, and YAML reads false (as no and off): put it in quotes",
+        ),
+        (
+            "clusters: {c: {deadlines: {export_by: 25:00}}}",
+            "clusters.c.deadlines.export_by: must be a string, and YAML reads the number 1500: put it in quotes",
+        ),
+        (
+            "clusters: {c: {deadlines: {export_by: '8:30'}}}",
+            'clusters.c.deadlines.export_by: must be a time such as "08:30", up to "47:59"',
+        ),
+        ("clusters: [c]", "clusters: must be a mapping (`key: value`)"),
+        ("clusters: {c: {groups: {g: {}}}}", "clusters.c.groups.g: `strategy` is missing"),
+        (
+            "clusters: {c: {groups: {CONFIG: {strategy: CONFIG, clients: {CONFIG: [CONFIG]}}}}}",
+            "clusters.c.groups.CONFIG.clients.CONFIG.0: must be a mapping (`key: value`)",
+        ),
+        ("- clusters", "the whole file: must be a mapping (`key: value`)"),
+    ],
+)
+def test_an_error_is_in_the_words_of_the_file(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "ledger.yaml"
+    assert (
+        refusal(tmp_path, text)
+        == f"In the settings file {file}, {problem}; correct it or see docs/settings.md."
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (
+            b"clusters:\n\tc: {}",
+            "while scanning for the next token found character '\\t' that cannot start any token (line 2, column 1)",
+        ),
+        (
+            b"clusters: {}\n---\n{}",
+            "expected a single document in the stream but found another document (line 2, column 1)",
+        ),
+        (b"clusters: {\xff: {}}", "byte 12 is not UTF-8; save the file as UTF-8"),
+    ],
+)
+def test_what_is_not_yaml_is_located(tmp_path: Path, content: bytes, problem: str) -> None:
+    file = tmp_path / "ledger.yaml"
+    file.write_bytes(content)
+
+    with pytest.raises(SettingsError) as refused:
+        load_settings(file)
+    assert str(refused.value) == f"The settings file {file} is not valid YAML: {problem}."
+
+
 def test_a_duplicate_group_is_refused_and_not_overwritten(tmp_path: Path) -> None:
     text = "clusters:\n  shop:\n    groups:\n      orders: {strategy: AVG}\n      orders: {strategy: AVG_BY_CIRCLE}\n"
 
