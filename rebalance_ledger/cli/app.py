@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
@@ -96,8 +96,18 @@ def _options(
 
 _stderr = SentenceConsole(stderr=True, highlight=False, markup=False)
 
+
+def _utc_day(text: str) -> date:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).date()
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a day such as 2026-11-16.") from None
+
+
+_DAY: Final = "YYYY-MM-DD"
+
 Cluster = Annotated[str, typer.Option("--cluster", help="Name of the cluster.")]
-Ds = Annotated[datetime, typer.Option("--ds", formats=["%Y-%m-%d"], help="UTC day of the export.")]
+Ds = Annotated[date, typer.Option("--ds", parser=_utc_day, metavar=_DAY, help="UTC day of the export.")]
 Exports = Annotated[
     str,
     typer.Option("--exports", envvar="LEDGER_EXPORTS", help="Folder or s3a://bucket/… with <cluster>/<ds>/."),
@@ -230,13 +240,15 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
     queue: Annotated[int | None, typer.Option(min=0, help="Only rows of this queue id.")] = None,
     client: Annotated[str | None, typer.Option(help="Only rows of this client id.")] = None,
     ds: Annotated[
-        datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="UTC day; default: each cluster's newest published day."),
+        date | None,
+        typer.Option(
+            parser=_utc_day, metavar=_DAY, help="UTC day; default: each cluster's newest published day."
+        ),
     ] = None,
     compare_ds: Annotated[
-        datetime | None,
+        date | None,
         typer.Option(
-            formats=["%Y-%m-%d"], help="UTC day to compare with; default: the published day before."
+            parser=_utc_day, metavar=_DAY, help="UTC day to compare with; default: the published day before."
         ),
     ] = None,
     output_format: FormatOption = Format.TABLE,
@@ -268,17 +280,17 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
     row_count = ask(
         question,
         conditions={column: value for column, value in columns.items() if value is not None},
-        ds=ds.date() if ds else None,
+        ds=ds,
         output_format=output_format.value,
         warehouse=warehouse,
         timeout_s=timeout_seconds or None,
-        compare_ds=compare_ds.date() if compare_ds else None,
+        compare_ds=compare_ds,
         output=output,
     )
     _print_output(output, row_count)
     if row_count == 0:
         for day in dict.fromkeys((ds, compare_ds) if compare_ds else (ds,)):
-            _print_error(published_days_hint(warehouse, cluster, day.date() if day else None))
+            _print_error(published_days_hint(warehouse, cluster, day))
 
 
 @app.command("explain")
@@ -293,8 +305,8 @@ def explain_group(
         str | None, typer.Option(help="Name of the cluster; needed if several are published.")
     ] = None,
     ds: Annotated[
-        datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="UTC day; default: the newest published day."),
+        date | None,
+        typer.Option(parser=_utc_day, metavar=_DAY, help="UTC day; default: the newest published day."),
     ] = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
@@ -307,7 +319,7 @@ def explain_group(
             topic=topic,
             queue=queue,
             cluster=cluster,
-            ds=ds.date() if ds else None,
+            ds=ds,
             warehouse=warehouse,
         )
 
@@ -319,8 +331,8 @@ def write_day_report(
         str | None, typer.Option(help="Name of the cluster; needed if several are published.")
     ] = None,
     ds: Annotated[
-        datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="UTC day; default: the newest published day."),
+        date | None,
+        typer.Option(parser=_utc_day, metavar=_DAY, help="UTC day; default: the newest published day."),
     ] = None,
     group: Annotated[
         str | None, typer.Option(help="Show this group in detail; default: the worst groups.")
@@ -330,7 +342,7 @@ def write_day_report(
     """Write the report of a published day as one HTML page that needs no network."""
     from rebalance_ledger.report.day_report import write_report
 
-    day = write_report(warehouse, output, cluster=cluster, ds=ds.date() if ds else None, group=group)
+    day = write_report(warehouse, output, cluster=cluster, ds=ds, group=group)
     echo(f"The report of {day.cluster} for {day.ds} is in {output}.")
 
 
@@ -427,7 +439,9 @@ def show_freshness(
 @app.command()
 def fingerprint(
     cluster: Cluster,
-    ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="Only this day.")] = None,
+    ds: Annotated[
+        date | None, typer.Option("--ds", parser=_utc_day, metavar=_DAY, help="Only this day.")
+    ] = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
     """Print row count and content hash of each published day and table."""
@@ -435,7 +449,7 @@ def fingerprint(
 
     differing = []
     is_published = False
-    for day in table_days(Warehouse.at(warehouse).root, cluster, ds.date() if ds else None):
+    for day in table_days(Warehouse.at(warehouse).root, cluster, ds):
         is_published = True
         echo(f"{day.ds} {day.table_name} {day.row_count} {day.content_hash}")
         if not day.is_as_published:
@@ -445,7 +459,7 @@ def fingerprint(
             f"The rows of {', '.join(differing)} are not those that the publication names: publish the day again."
         )
     if not is_published:
-        wanted = f"{cluster} {ds.date()}" if ds else cluster
+        wanted = f"{cluster} {ds}" if ds else cluster
         raise QueryError(
             f"{warehouse} has no published day of {wanted}: look for its name and day in `ledger summary`."
         )
@@ -454,14 +468,16 @@ def fingerprint(
 @app.command("verify")
 def verify_published(
     cluster: Annotated[str | None, typer.Option(help="Only this cluster.")] = None,
-    ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="Only this day.")] = None,
+    ds: Annotated[
+        date | None, typer.Option("--ds", parser=_utc_day, metavar=_DAY, help="Only this day.")
+    ] = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
     """Compare published rows with the counts and hashes recorded at publication."""
     from rebalance_ledger.cli.verify import published_days, verify_days
 
     root = Warehouse.at(warehouse).root
-    for line in verify_days(root, published_days(root, cluster, ds.date() if ds else None)):
+    for line in verify_days(root, published_days(root, cluster, ds)):
         echo(line)
 
 
@@ -478,11 +494,11 @@ def rollback(
     """Return one day to its previous publication, in all tables at once. Repeat to go further back."""
     from rebalance_ledger.warehouse.rollback import rollback as roll_back
 
-    done = roll_back(Warehouse.at(warehouse), cluster, ds.date(), is_applied=not dry_run)
+    done = roll_back(Warehouse.at(warehouse), cluster, ds, is_applied=not dry_run)
     for table_name, (before, after) in done.row_counts.items():
         echo(f"{table_name}: {before} rows become {after}")
     echo(
-        f"{cluster} {ds.date()} {'would be' if dry_run else 'is'} back at run {done.restored_run_id}; "
+        f"{cluster} {ds} {'would be' if dry_run else 'is'} back at run {done.restored_run_id}; "
         f"run {done.withdrawn_run_id} {'would be' if dry_run else 'is'} taken back."
     )
     _warn_of_outdated_days(Warehouse.at(warehouse), cluster)
@@ -491,8 +507,10 @@ def rollback(
 @app.command()
 def backfill(
     clusters: Annotated[list[str], typer.Option("--cluster", help="Name of the cluster; repeatable.")],
-    first: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="First UTC day.")],
-    last: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="Last UTC day, included.")],
+    first: Annotated[date, typer.Option("--from", parser=_utc_day, metavar=_DAY, help="First UTC day.")],
+    last: Annotated[
+        date, typer.Option("--to", parser=_utc_day, metavar=_DAY, help="Last UTC day, included.")
+    ],
     exports: Exports = _EXPORTS,
     warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
@@ -509,11 +527,9 @@ def backfill(
     from rebalance_ledger.cli.backfill import run_backfill
 
     if first > last:
-        raise typer.BadParameter(f"--from {first.date()} is after --to {last.date()}: exchange them.")
+        raise typer.BadParameter(f"--from {first} is after --to {last}: exchange them.")
     days = [_day(cluster, first, exports, warehouse, settings) for cluster in dict.fromkeys(clusters)]
-    code = run_backfill(
-        days, first.date(), last.date(), is_reversed=is_reversed, is_published_skipped=skip_published
-    )
+    code = run_backfill(days, first, last, is_reversed=is_reversed, is_published_skipped=skip_published)
     for day in days:
         _warn_of_outdated_days(day.warehouse, day.cluster, day.exports)
     if code:
@@ -545,7 +561,7 @@ def show_gate(
     from rebalance_ledger.cli.gate_report import show
 
     with until_reader_leaves():
-        show(Warehouse.at(warehouse), cluster, ds.date(), output_format.value)
+        show(Warehouse.at(warehouse), cluster, ds, output_format.value)
 
 
 @gate_app.command("approve")
@@ -565,13 +581,13 @@ def approve_day(  # each is an option of the command
     approval = approve(
         Warehouse.at(warehouse),
         cluster,
-        ds.date(),
+        ds,
         approved_by=approved_by,
         reason=reason,
         run_id=run_id,
     )
     echo(
-        f"{approval.approved_by} approved run {approval.run_id} of {cluster} {ds.date()}, which fails "
+        f"{approval.approved_by} approved run {approval.run_id} of {cluster} {ds}, which fails "
         f"{', '.join(approval.expectation_ids)}. Nothing is published yet: clear the task gate in Airflow, or run "
         "`ledger step gate` and `ledger step publish`."
     )
@@ -599,7 +615,7 @@ def collect(
     exports: Exports = _EXPORTS,
     settings: Settings = None,
     ds: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Fail unless today (UTC) is this day.")
+        date | None, typer.Option(parser=_utc_day, metavar=_DAY, help="Fail unless today (UTC) is this day.")
     ] = None,
     nameserver: Annotated[
         list[str] | None,
@@ -621,7 +637,7 @@ def collect(
         cluster,
         exports=location_of(exports),
         settings_file=settings,
-        ds=ds.date() if ds else None,
+        ds=ds,
         nameservers=nameserver or [],
         credentials_from=credentials_from.value if credentials_from else None,
         offset_files=offset_files,
@@ -679,7 +695,7 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
         captured_at=captured_at.replace(tzinfo=UTC) if captured_at else None,
     )
     directory, manifest = convert_sources(
-        cluster, ds.date(), exports=_folder(exports), sources=sources, time_zone=time_zone, console=_stderr
+        cluster, ds, exports=_folder(exports), sources=sources, time_zone=time_zone, console=_stderr
     )
     _print_manifest("converted and sealed", directory, manifest)
 
@@ -723,7 +739,7 @@ def prune_exports(
 def redact_exports_of_cluster(
     cluster: Cluster,
     exports: Exports = _EXPORTS,
-    ds: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Only this UTC day.")] = None,
+    ds: Annotated[date | None, typer.Option(parser=_utc_day, metavar=_DAY, help="Only this UTC day.")] = None,
     *,
     is_all: Annotated[bool, typer.Option("--all", help="All days of the cluster.")] = False,
     apply: Annotated[
@@ -741,7 +757,7 @@ def redact_exports_of_cluster(
             f"{place} is in an object store, where an export cannot be replaced in one step: copy it into a folder, redact "
             "it there, remove it from the store with all versions, and `ledger exports upload` it again."
         )
-    for sentence in redact_exports(place, cluster, ds.date() if ds else None, is_applied=apply):
+    for sentence in redact_exports(place, cluster, ds, is_applied=apply):
         echo(sentence)
 
 
@@ -750,7 +766,8 @@ def seal(
     directory: Directory,
     cluster: Annotated[str | None, typer.Option(help="Cluster, if no line names it.")] = None,
     ds: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Day, if the directory does not name it.")
+        date | None,
+        typer.Option(parser=_utc_day, metavar=_DAY, help="Day, if the directory does not name it."),
     ] = None,
     *,
     replace: Annotated[bool, typer.Option("--replace", help="Seal a changed directory again.")] = False,
@@ -758,7 +775,7 @@ def seal(
     """Write the manifest of a directory of envelopes; refuse malformed files."""
     from rebalance_ledger.exports.sealing import seal as seal_export
 
-    manifest = seal_export(directory, cluster=cluster, ds=ds.date() if ds else None, replace=replace)
+    manifest = seal_export(directory, cluster=cluster, ds=ds, replace=replace)
     _print_manifest("sealed", directory, manifest)
 
 
@@ -778,7 +795,7 @@ def status(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
     """Show whether a day's export has landed, without reading it; exit code 2 if not."""
     from rebalance_ledger.exports.manifest import export_directory, load_manifest
 
-    directory = export_directory(location_of(exports), cluster, ds.date())
+    directory = export_directory(location_of(exports), cluster, ds)
     quality = load_manifest(directory).quality
     write_result(quality=quality)
     echo(f"{directory} has landed{f'; its capture is {quality}' if quality else ''}.")
@@ -876,7 +893,7 @@ def _print_output(output: Path | None, row_count: int) -> None:
         )
 
 
-def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> Day:
+def _day(cluster: str, ds: date, exports: str, warehouse: str, settings: Path | None) -> Day:
     place = Warehouse.at(warehouse)
     length = len(path_segment(cluster))
     if length > MOST_SEGMENT_CHARACTERS and not is_object_store(place.root):
@@ -884,7 +901,7 @@ def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Pat
             f"The name of cluster {cluster!r} is {length} characters long in the names of files and folders, and there is room for "
             f"{MOST_SEGMENT_CHARACTERS} in a warehouse on a disk: collect or import the cluster under a shorter name."
         )
-    return Day(cluster, ds.date(), location_of(exports), place, settings)
+    return Day(cluster, ds, location_of(exports), place, settings)
 
 
 def _folder(exports: str) -> Path:
