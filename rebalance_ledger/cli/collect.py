@@ -28,7 +28,7 @@ from rebalance_ledger.collectors.earlier_answers import EarlierAnswers
 from rebalance_ledger.collectors.errors import CollectError
 from rebalance_ledger.collectors.live import Collected, collect
 from rebalance_ledger.collectors.offset_file_drop import land
-from rebalance_ledger.collectors.tls_causes import tls_cause
+from rebalance_ledger.collectors.silence_causes import silence_cause
 from rebalance_ledger.exports.landing import bears_manifest, bring
 from rebalance_ledger.exports.landing import land as land_in_object_store
 from rebalance_ledger.exports.manifest import (
@@ -164,7 +164,7 @@ def collect_export(
                 ds=today,
                 progress=progress,
                 earlier=earlier,
-                cause_of_silence=lambda address: tls_cause(address, settings.tls),
+                cause_of_silence=lambda address: silence_cause(address, settings.tls),
             )
             collected.remarks[:0] = remarks
             is_better = _end_attempt(writer, collected, settings, earlier, earlier_manifest, started_at)

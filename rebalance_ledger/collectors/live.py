@@ -296,7 +296,7 @@ class _Capture:
                 ),
             )
         self._collected.silent = {
-            address: server.given_up + self._tls_clause(address)
+            address: server.given_up + self._cause_clause(address)
             for address, server in self._servers.items()
             if server.given_up
         }
@@ -325,7 +325,7 @@ class _Capture:
 
         self._run_parallel("name servers", len(nameservers), nameservers, ask)
         if not topics or not addresses:
-            reason = "; ".join(failure + self._tls_clause(failure) for failure in sorted(failures))
+            reason = "; ".join(failure + self._cause_clause(failure) for failure in sorted(failures))
             reason = reason or "they know no topic or no broker"
             raise UnreachableError(
                 f"None of the name servers ({', '.join(nameservers)}) returns topics and brokers ({reason}); "
@@ -374,7 +374,7 @@ class _Capture:
         users = sorted(group for group in groups if not is_system_group(group))
         if not users and failures:
             raise UnreachableError(
-                f"No broker returns consumer groups ({'; '.join(each + self._tls_clause(each) for each in sorted(failures))}); check whether they can be "
+                f"No broker returns consumer groups ({'; '.join(each + self._cause_clause(each) for each in sorted(failures))}); check whether they can be "
                 "reached from here, and the credentials."
             )
         if not users:
@@ -385,8 +385,8 @@ class _Capture:
         self._find_proxies(sorted(proxy_brokers, key=lambda broker: (broker.name, broker.address)))
         return topics_of, users
 
-    def _tls_clause(self, failure: str) -> str:
-        """Return the TLS cause of a failure that begins with a server's address, as a clause; empty if TLS is not the cause."""
+    def _cause_clause(self, failure: str) -> str:
+        """Return the cause of a failure that begins with a server's address, as a clause; empty if none is found."""
         cause = self._cause_of_silence(failure.partition(": ")[0])
         return f": {cause}" if cause else ""
 

@@ -1,9 +1,9 @@
-"""Diagnosis of TLS problems with a server that does not answer, by one test handshake.
+"""Why a server does not answer, by one connection and one TLS handshake.
 
-Belongs here: the result of a handshake, as a clause. Does not belong here: the connections of RocketMQ's client.
+Belongs here: the result of the connection and the handshake, as a clause. Does not belong here: the connections of RocketMQ's client.
 
-RocketMQ's client reports the same error ("connect … failed", or a timeout) for a plain connection to a TLS port, for a
-certificate that no trusted authority has signed, and for a server that is down.
+RocketMQ's client reports the same error ("connect … failed", or a timeout) for a name without an address, for a port without a server,
+for a plain connection to a TLS port, and for a certificate that no trusted authority has signed.
 """
 
 from __future__ import annotations
@@ -19,22 +19,29 @@ _TIMEOUT_S: Final = 3.0
 _CERTIFICATE_REFUSED: Final = ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE", "HANDSHAKE_FAILURE", "UNKNOWN_CA")
 
 
-def tls_cause(address: str, tls: CollectTls | None) -> str:
-    """Return the TLS problem that prevents a server's answer and its remedy, as a clause; empty if there is none.
+def silence_cause(address: str, tls: CollectTls | None) -> str:
+    """Return the problem that prevents a server's answer and its remedy, as a clause; empty if none is found.
 
     Args:
         address: `host:port` of a server that has not answered.
         tls: The collector's TLS settings; None for plain connections.
     """
     host, _, port = address.rpartition(":")
+    host = host.strip("[]")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S) as plain_socket:
-            return _cause(plain_socket, tls)
+        with socket.create_connection((host, int(port)), timeout=_TIMEOUT_S) as plain_socket:
+            return _tls_cause(plain_socket, tls)
+    except socket.gaierror:
+        return f"{host} has no address on this machine; check its spelling and the machine's DNS"
+    except ConnectionRefusedError:
+        return f"{host} has no server on port {port}; check the port, and whether the server runs"
+    except TimeoutError:
+        return f"no connection within {_TIMEOUT_S:g} s; check the network and its firewalls between this machine and {host}"
     except (OSError, ValueError):
-        return ""  # The server is unreachable; the client's message already reports that.
+        return ""  # The client's message already reports that the server is unreachable.
 
 
-def _cause(connection: socket.socket, tls: CollectTls | None) -> str:
+def _tls_cause(connection: socket.socket, tls: CollectTls | None) -> str:
     try:
         context = _context(tls)
     except (OSError, ssl.SSLError):

@@ -1,4 +1,4 @@
-"""TLS problems are distinguished from a server that is down, and from each other."""
+"""A server that is down, misspelt or unreachable and problems of TLS are distinguished from each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from rebalance_ledger.collectors.tls_causes import tls_cause
+from rebalance_ledger.collectors.silence_causes import silence_cause
 from rebalance_ledger.settings import CollectTls
 
 if TYPE_CHECKING:
@@ -45,6 +45,17 @@ class Certificate:
         self.file, self.key = folder / f"{name}.pem", folder / f"{name}.key"
         self.file.write_bytes(certificate.public_bytes(Encoding.PEM))
         self.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+@contextmanager
+def full_backlog() -> Iterator[str]:
+    """Drop further connections, as a firewall does: nobody accepts, and the queue of connections is full."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        address = listening.getsockname()
+        with socket.create_connection(address):
+            yield f"127.0.0.1:{address[1]}"
 
 
 @contextmanager
@@ -89,25 +100,25 @@ def speaking(certificate: Certificate) -> ssl.SSLContext:
 
 def test_a_plain_client_and_a_tls_server(own: Certificate) -> None:
     with server(speaking(own)) as address:
-        assert "add it" in tls_cause(address, None)
-        assert "collect.tls" in tls_cause(address, None)
+        assert "add it" in silence_cause(address, None)
+        assert "collect.tls" in silence_cause(address, None)
 
 
 def test_a_certificate_of_another_authority(own: Certificate, tmp_path: Path) -> None:
     other = Certificate(tmp_path, "other")
     with server(speaking(own)) as address:
-        cause = tls_cause(address, CollectTls(trusted_certificates=str(other.file)))
+        cause = silence_cause(address, CollectTls(trusted_certificates=str(other.file)))
         assert cause.startswith(f"no authority in {other.file} has signed its certificate (")
-        assert tls_cause(address, CollectTls()).startswith("no authority that is trusted by default")
+        assert silence_cause(address, CollectTls()).startswith("no authority that is trusted by default")
 
 
 def test_a_client_whose_tls_is_right_has_no_tls_cause(
     own: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rebalance_ledger.collectors.tls_causes._TIMEOUT_S", 0.2)
+    monkeypatch.setattr("rebalance_ledger.collectors.silence_causes._TIMEOUT_S", 0.2)
     with server(speaking(own)) as address:
-        assert not tls_cause(address, CollectTls(trusted_certificates=str(own.file)))
-        assert not tls_cause(address, CollectTls(verify=False))
+        assert not silence_cause(address, CollectTls(trusted_certificates=str(own.file)))
+        assert not silence_cause(address, CollectTls(verify=False))
 
 
 def test_a_server_that_requires_a_client_certificate(own: Certificate) -> None:
@@ -115,18 +126,27 @@ def test_a_server_that_requires_a_client_certificate(own: Certificate) -> None:
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(own.file)
     with server(context) as address:
-        assert "certificate of the client" in tls_cause(
+        assert "certificate of the client" in silence_cause(
             address, CollectTls(trusted_certificates=str(own.file))
         )
 
 
 def test_a_server_that_does_not_speak_tls() -> None:
     with server(None) as address:
-        assert not tls_cause(address, None)
-        assert "not speak TLS" in tls_cause(address, CollectTls(verify=False))
+        assert not silence_cause(address, None)
+        assert "not speak TLS" in silence_cause(address, CollectTls(verify=False))
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "no such host.invalid:1", "nonsense"])
-def test_a_server_that_is_down_has_no_tls_cause(address: str) -> None:
-    assert not tls_cause(address, None)
-    assert not tls_cause(address, CollectTls())
+@pytest.mark.parametrize("tls", [None, CollectTls()], ids=["plain", "TLS"])
+def test_a_server_that_is_down_or_misspelt(tls: CollectTls | None) -> None:
+    assert silence_cause("127.0.0.1:1", tls).startswith("127.0.0.1 has no server on port 1; check the port")
+    assert silence_cause("mq.invalid:9876", tls).startswith(
+        "mq.invalid has no address on this machine; check"
+    )
+    assert not silence_cause("nonsense", tls)
+
+
+def test_a_server_behind_a_firewall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rebalance_ledger.collectors.silence_causes._TIMEOUT_S", 0.2)
+    with full_backlog() as address:
+        assert silence_cause(address, None).startswith("no connection within 0.2 s; check the network")
