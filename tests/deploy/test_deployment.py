@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROOT = COMPOSE_FILE.parent
 DEPLOY = ROOT / "deploy"
 SERVICES = sorted(services())
-ENDING = {"secrets-init", "airflow-init", "rocketmq-producer"}
+ENDING = {"secrets-init", "airflow-init", "rocketmq-topic", "rocketmq-producer"}
 """Services that do their work and end; they are never healthy, only done."""
 CLIENTS = {"rocketmq-consumer"}
 """Services that nobody connects to."""
