@@ -16,12 +16,12 @@ degraded export is accepted, and a failed one fails the task.
 **Sources that do not answer.** One name server, broker or client that does not answer does not fail the run: the export contains the
 error, and the values that depend on the answer are unknown in the ledger.
 
-**Which day.** `ds` is the UTC day of the run's logical date, or the day in the trigger form. **A run for a past day never queries a live cluster**: it uses the export
-that landed on that day, or fails with a message that names the missing export. Clearing a run with a complete export changes nothing. A
-degraded or failed export is completed if the run is cleared on the same UTC day.
+**Which day.** `ds` is the day of the trigger form, else the UTC day of the run's logical date. **A run for a past day never queries a live
+cluster**: it uses the export that landed on that day, or fails with a message that names the missing export. Clearing a run with a complete
+export changes nothing. A degraded or failed export is completed if the run is cleared on the same UTC day.
 
-**By hand.** The trigger form has the clusters and the day. A requested cluster needs no `collect:` if its export has landed: the run announces
-the export.
+**By hand.** The trigger form has the clusters and the day. A requested cluster needs no `collect:` if its export of the day has landed: the
+run announces it.
 
 **Credentials and load.** Credentials are in an Airflow connection, which the settings name. The slots of the pool `cluster_export` limit
 how many clusters are queried at a time.
