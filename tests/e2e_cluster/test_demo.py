@@ -38,7 +38,7 @@ def test_demo_prints_the_owners_of_each_queue(docker: Docker, tmp_path: Path) ->
         read = [line.split() for line in demo.stdout.splitlines() if "TopicTest" in line]
         assert {(broker, queue_id, ownership) for _, _, broker, queue_id, ownership, *_ in read} == {
             (broker, str(queue_id), "owned") for broker in ("broker-a", "broker-b") for queue_id in range(4)
-        }
+        }, demo.stdout
         assert sorted(Counter(owners for *_, owners, _ in read).values()) == [4, 4]
     finally:
         subprocess.run(
