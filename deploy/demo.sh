@@ -22,5 +22,6 @@ Where to look:
   Airflow       http://$(compose port airflow-api-server 8080)   user admin, password: docker compose run --rm secrets-init cat /run/ledger-secrets/admin/password
   Spark         http://$(compose port spark-master 8080)
   the tables    docker compose exec airflow-scheduler ledger tables
+  unknown       docker compose exec airflow-scheduler ledger ask export_errors
   the end       make down
 END

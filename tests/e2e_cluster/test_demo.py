@@ -38,7 +38,7 @@ def test_demo_prints_the_owners_of_each_queue(docker: Docker, tmp_path: Path) ->
         read = [line.split() for line in demo.stdout.splitlines() if "TopicTest" in line]
         assert {(broker, queue_id, ownership) for _, _, broker, queue_id, ownership, *_ in read} == {
             (broker, str(queue_id), "owned") for broker in ("broker-a", "broker-b") for queue_id in range(4)
-        }, demo.stdout
+        }, f"{demo.stdout}\n{export_errors(environment)}"
         assert sorted(Counter(owners for *_, owners, _ in read).values()) == [4, 4]
     finally:
         subprocess.run(
@@ -48,6 +48,20 @@ def test_demo_prints_the_owners_of_each_queue(docker: Docker, tmp_path: Path) ->
             check=True,
             capture_output=True,
         )
+
+
+def export_errors(environment: dict[str, str]) -> str:
+    """Return what the export lacks, and why."""
+    question = ("exec", "--no-TTY", "airflow-scheduler", "ledger", "ask", "export_errors", "--cluster=demo")
+    answer = subprocess.run(
+        ["docker", "compose", *question],
+        cwd=ROOT,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return answer.stdout + answer.stderr
 
 
 def make(target: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
