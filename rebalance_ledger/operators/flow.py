@@ -36,7 +36,8 @@ def clusters_param(default: str) -> Param:
     """Return the parameter `clusters` of a trigger form; `default` says which clusters an empty one means."""
     return Param(
         [],
-        type="array",
+        # Airflow's form marks a parameter without `null` as required.
+        type=["null", "array"],
         items={"type": "string"},
         title="Clusters",
         description=f"Names in the settings, one a line; none for {default}.",

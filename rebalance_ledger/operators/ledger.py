@@ -144,12 +144,12 @@ def settings_now() -> LedgerSettings:
 
 
 def requested_clusters(context: Mapping[str, Any]) -> list[str]:
-    """Return the names in the run's parameter `clusters`, each once; empty if the parameter is.
+    """Return the names in the run's parameter `clusters`, each once; empty if the parameter is empty or null.
 
     Raises:
         AirflowFailException: The settings file does not name one of them, or is wrong.
     """
-    requested = list(dict.fromkeys(context["params"]["clusters"]))
+    requested = list(dict.fromkeys(context["params"]["clusters"] or ()))
     known = sorted(settings_now().clusters)
     unknown = sorted(set(requested) - set(known))
     if unknown:

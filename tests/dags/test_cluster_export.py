@@ -315,7 +315,7 @@ class TestCompleteRun:
         self, run_day: Callable[..., dict[str, Any]], stand_ins: StandIns, tmp_path: Path
     ) -> None:
         (tmp_path / "ledger.yaml").write_text("clusters: {c: {}}\n")
-        outcome = run_day("2026-11-16", "cluster_export")
+        outcome = run_day("2026-11-16", "cluster_export", clusters=None)
         assert outcome["tasks"]["clusters"][0] == "skipped"
         assert outcome["state"] == "success"
         assert stand_ins.calls == []
