@@ -154,7 +154,7 @@ def requested_clusters(context: Mapping[str, Any]) -> list[str]:
     unknown = sorted(set(requested) - set(known))
     if unknown:
         raise AirflowFailException(
-            f"The settings file does not name {', '.join(unknown)}; it names {', '.join(known)}."
+            f"The settings file does not name {', '.join(unknown)}; it names {', '.join(known) or 'none'}."
         )
     return requested
 

@@ -173,6 +173,14 @@ def test_a_failing_cluster_fails_only_its_own_run(flow: Flow) -> None:
 
 def test_replay_runs_the_whole_flow_of_landed_exports(flow: Flow) -> None:
     program = ("python", "-m", "rebalance_ledger.pipeline.replay")
+    collecting = flow.project.warehouse.with_name("collecting.yaml")
+    collecting.write_text(
+        "clusters: {shop-prod: {collect: {nameservers: ['127.0.0.1:1']}}}\n", encoding="utf-8"
+    )
+
+    # It unpauses no DAG that would query a live cluster.
+    flow.project.run(*program, expect=2, LEDGER_SETTINGS=str(collecting))
+    assert flow.project.api.ask("GET", "dags/cluster_export")["is_paused"]
 
     [published, _] = flow.project.run(*program, CLUSTER).splitlines()
     [failed, _] = flow.project.run(*program, "dropped", expect=1).splitlines()
