@@ -33,11 +33,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from airflow.sdk import CronTriggerTimetable, Param, dag, get_current_context, task, task_group
+from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rebalance_ledger.operators.collection import CollectExportOperator, PruneExportsOperator
-from rebalance_ledger.operators.flow import EXPORT_DAG_ID, EXPORTS, clusters_param
+from rebalance_ledger.operators.flow import EXPORT_DAG_ID, EXPORTS, clusters_param, day_param
 from rebalance_ledger.operators.ledger import requested_clusters, retry_policy, settings_now
 
 
@@ -53,12 +53,9 @@ from rebalance_ledger.operators.ledger import requested_clusters, retry_policy, 
     max_active_runs=1,
     params={
         "clusters": clusters_param("all that the settings collect"),
-        "ds": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="Day",
-            description="UTC; by default the day of the logical date. A past day's landed exports are announced again.",
+        "ds": day_param(
+            "Day",
+            "UTC; by default the day of the logical date. A past day's landed exports are announced again.",
         ),
     },
     default_args=retry_policy(),

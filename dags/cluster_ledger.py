@@ -34,7 +34,7 @@ from datetime import UTC, datetime, timedelta
 from airflow.sdk import Param, PartitionedAssetTimetable, dag
 
 from rebalance_ledger.operators.build import LedgerBuildOperator
-from rebalance_ledger.operators.flow import BUILD_EXECUTOR, EXPORTS, LEDGER_DAG_ID, STAGE_THROUGH
+from rebalance_ledger.operators.flow import BUILD_EXECUTOR, EXPORTS, LEDGER_DAG_ID, STAGE_THROUGH, day_param
 from rebalance_ledger.operators.ledger import (
     AnnounceOperator,
     GateOperator,
@@ -58,12 +58,8 @@ from rebalance_ledger.operators.ledger import (
         "cluster": Param(
             None, type=["null", "string"], minLength=1, title="Cluster", description="Name in the settings."
         ),
-        "ds": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="Day",
-            description="UTC day on which the export was taken, as in the export's path; not the day of this run.",
+        "ds": day_param(
+            "Day", "UTC day on which the export was taken, as in the export's path; not the day of this run."
         ),
         "stage_through": STAGE_THROUGH,
         "force": Param(

@@ -104,10 +104,12 @@ def _utc_day(text: str) -> date:
         raise typer.BadParameter(f"{text!r} is not a day such as 2026-11-16.") from None
 
 
-_DAY: Final = "YYYY-MM-DD"
+def _day_option(description: str, *names: str) -> Any:  # noqa: ANN401  # as Typer declares its own
+    return typer.Option(*names, parser=_utc_day, metavar="YYYY-MM-DD", help=description)
+
 
 Cluster = Annotated[str, typer.Option("--cluster", help="Name of the cluster.")]
-Ds = Annotated[date, typer.Option("--ds", parser=_utc_day, metavar=_DAY, help="UTC day of the export.")]
+Ds = Annotated[date, _day_option("UTC day of the export.", "--ds")]
 Exports = Annotated[
     str,
     typer.Option("--exports", envvar="LEDGER_EXPORTS", help="Folder or s3a://bucket/… with <cluster>/<ds>/."),
@@ -241,15 +243,11 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
     client: Annotated[str | None, typer.Option(help="Only rows of this client id.")] = None,
     ds: Annotated[
         date | None,
-        typer.Option(
-            parser=_utc_day, metavar=_DAY, help="UTC day; default: each cluster's newest published day."
-        ),
+        _day_option("UTC day; default: each cluster's newest published day."),
     ] = None,
     compare_ds: Annotated[
         date | None,
-        typer.Option(
-            parser=_utc_day, metavar=_DAY, help="UTC day to compare with; default: the published day before."
-        ),
+        _day_option("UTC day to compare with; default: the published day before."),
     ] = None,
     output_format: FormatOption = Format.TABLE,
     output: OutputOption = None,
@@ -306,7 +304,7 @@ def explain_group(
     ] = None,
     ds: Annotated[
         date | None,
-        typer.Option(parser=_utc_day, metavar=_DAY, help="UTC day; default: the newest published day."),
+        _day_option("UTC day; default: the newest published day."),
     ] = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
@@ -332,7 +330,7 @@ def write_day_report(
     ] = None,
     ds: Annotated[
         date | None,
-        typer.Option(parser=_utc_day, metavar=_DAY, help="UTC day; default: the newest published day."),
+        _day_option("UTC day; default: the newest published day."),
     ] = None,
     group: Annotated[
         str | None, typer.Option(help="Show this group in detail; default: the worst groups.")
@@ -439,9 +437,7 @@ def show_freshness(
 @app.command()
 def fingerprint(
     cluster: Cluster,
-    ds: Annotated[
-        date | None, typer.Option("--ds", parser=_utc_day, metavar=_DAY, help="Only this day.")
-    ] = None,
+    ds: Annotated[date | None, _day_option("Only this day.", "--ds")] = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
     """Print row count and content hash of each published day and table."""
@@ -468,9 +464,7 @@ def fingerprint(
 @app.command("verify")
 def verify_published(
     cluster: Annotated[str | None, typer.Option(help="Only this cluster.")] = None,
-    ds: Annotated[
-        date | None, typer.Option("--ds", parser=_utc_day, metavar=_DAY, help="Only this day.")
-    ] = None,
+    ds: Annotated[date | None, _day_option("Only this day.", "--ds")] = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
     """Compare published rows with the counts and hashes recorded at publication."""
@@ -507,10 +501,8 @@ def rollback(
 @app.command()
 def backfill(
     clusters: Annotated[list[str], typer.Option("--cluster", help="Name of the cluster; repeatable.")],
-    first: Annotated[date, typer.Option("--from", parser=_utc_day, metavar=_DAY, help="First UTC day.")],
-    last: Annotated[
-        date, typer.Option("--to", parser=_utc_day, metavar=_DAY, help="Last UTC day, included.")
-    ],
+    first: Annotated[date, _day_option("First UTC day.", "--from")],
+    last: Annotated[date, _day_option("Last UTC day, included.", "--to")],
     exports: Exports = _EXPORTS,
     warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
@@ -614,9 +606,7 @@ def collect(
     cluster: Cluster,
     exports: Exports = _EXPORTS,
     settings: Settings = None,
-    ds: Annotated[
-        date | None, typer.Option(parser=_utc_day, metavar=_DAY, help="Fail unless today (UTC) is this day.")
-    ] = None,
+    ds: Annotated[date | None, _day_option("Fail unless today (UTC) is this day.")] = None,
     nameserver: Annotated[
         list[str] | None,
         typer.Option(help="Name server, host:port; repeat for several. Default: from the settings."),
@@ -739,7 +729,7 @@ def prune_exports(
 def redact_exports_of_cluster(
     cluster: Cluster,
     exports: Exports = _EXPORTS,
-    ds: Annotated[date | None, typer.Option(parser=_utc_day, metavar=_DAY, help="Only this UTC day.")] = None,
+    ds: Annotated[date | None, _day_option("Only this UTC day.")] = None,
     *,
     is_all: Annotated[bool, typer.Option("--all", help="All days of the cluster.")] = False,
     apply: Annotated[
@@ -767,7 +757,7 @@ def seal(
     cluster: Annotated[str | None, typer.Option(help="Cluster, if no line names it.")] = None,
     ds: Annotated[
         date | None,
-        typer.Option(parser=_utc_day, metavar=_DAY, help="Day, if the directory does not name it."),
+        _day_option("Day, if the directory does not name it."),
     ] = None,
     *,
     replace: Annotated[bool, typer.Option("--replace", help="Seal a changed directory again.")] = False,

@@ -44,12 +44,14 @@ def clusters_param(default: str) -> Param:
     )
 
 
-STAGE_THROUGH: Final = Param(
-    None,
-    type=["null", "string"],
-    format="date",
-    title="Stage through",
-    description="UTC day; a build also stages the days up to this one that have landed, for runs that follow.",
+def day_param(title: str, description: str) -> Param:
+    """Return an optional parameter of a trigger form that is a UTC day."""
+    return Param(None, type=["null", "string"], format="date", title=title, description=description)
+
+
+STAGE_THROUGH: Final = day_param(
+    "Stage through",
+    "UTC day; a build also stages the days up to this one that have landed, for runs that follow.",
 )
 """The parameter `stage_through` of a run."""
 

@@ -36,7 +36,7 @@ _REWORDED: Final = (
     ("a valid integer", "an integer"),
     ("a valid ", "a "),
 )
-"""Beginnings of pydantic's sentences, and what they become after the name of a key."""
+"""Parts of pydantic's sentences, and what they become after the name of a key."""
 _KEY: Final = "[key]"
 """The last part of an error's location if a key is wrong and not its value."""
 
