@@ -11,7 +11,7 @@ The order of calls:
 4. every name server for the route of every topic, including topics that only another name server knows;
 5. for each group: every broker and every proxy for the group's members, then immediately each member for its assignment (in
    a broadcasting group also for its offsets in memory), several members in parallel, then the group's progress. Calls close
-   together make a rebalance in between unlikely;
+   together make a rebalance in between unlikely. If a member does not answer its broker, the whole group is asked a second time;
 6. every name server for the routes of topics that members subscribe to and no name server lists: a missing route is an
    answer, and clients keep the queues of such a topic;
 7. every broker for the offsets of each of its topics.
@@ -19,7 +19,7 @@ The order of calls:
 A further attempt at a day gets the answers of the earlier ones and repeats only failed questions, except that a failure
 within a group repeats all questions of that group, because the members of a group must be asked close together.
 
-Memory grows with the names of topics, groups and brokers only; payloads go directly to disk.
+Memory grows with the names of topics, groups and brokers only; payloads go to disk directly, or with the other answers of their group.
 """
 
 from __future__ import annotations
@@ -79,6 +79,15 @@ _MAX_FORWARDED_COUNT: Final = 8
 
 _CLIENT_TIMED_OUT: Final = 207
 """`ResponseCode.CONSUME_MSG_TIMEOUT`."""
+
+_CLIENT_FAILED: Final = 1
+"""`ResponseCode.SYSTEM_ERROR`: the broker has lost the client (`AdminBrokerProcessor.callConsumer`), or the client its group."""
+
+_MAX_REPEATED_GROUP_COUNT: Final = 100
+"""Limit of groups that one capture asks twice, because each takes as long as a client's timeout."""
+
+_MAX_HELD_GROUP_BYTES: Final = 4 << 20
+"""Limit of a group's answers that wait in memory for the last one; a group with more is written at once and asked once."""
 
 _FIRST_RELEASES: Final = {"broker_producer_table": (4, 9, 4), "broker_message_request_mode": (5, 0, 0)}
 """First release that supports a kind of question, where not every release does. Before 4.9.1 a broker does not respond at
@@ -267,6 +276,7 @@ class _Capture:
         self._attempt = earlier.attempt_count + 1 if earlier is not None else None
         self._releases: dict[str, tuple[int, int, int]] = {}
         self._proxies: list[str] = []
+        self._repeated_group_count = 0
         # Threads for groups and for members share one limit of concurrent calls.
         self._call_slots = threading.Semaphore(settings.parallelism)
 
@@ -427,20 +437,41 @@ class _Capture:
         )
 
     def _ask_group(self, index: int, group: str, brokers: list[Broker], pool: ThreadPoolExecutor) -> None:
-        """Ask for one group's members, their assignments, and the group's progress."""
+        """Ask for one group's members, their assignments, and the group's progress; a second time if a member does not answer.
+
+        A member that is starting, stopping or paused may answer a few seconds later. The answers of the others may be outdated
+        by then, so the export has the lines of one pass: those of the second, unless it has more errors.
+        """
         # Each group begins at another broker, which spreads the load.
         first = index % len(brokers)
         ordered_brokers = brokers[first:] + brokers[:first]
+        lines = self._pass_through(group, ordered_brokers, pool)
+        if lines.has_silent_member and lines.are_held and self._may_repeat_group():
+            again = self._pass_through(group, ordered_brokers, pool)
+            if again.error_count <= lines.error_count or not again.are_held:
+                lines = again
+        lines.release()
+
+    def _may_repeat_group(self) -> bool:
+        with self._lock:
+            self._repeated_group_count += 1
+            return self._repeated_group_count <= _MAX_REPEATED_GROUP_COUNT
+
+    def _pass_through(
+        self, group: str, ordered_brokers: list[Broker], pool: ThreadPoolExecutor
+    ) -> _GroupLines:
+        """Ask all questions of a group once; return the lines."""
+        lines = _GroupLines(self._write)
         members = _Members()
         for broker in ordered_brokers:
-            line = self._record(_group_question("consumer_connection", broker, group))
+            line = self._record(_group_question("consumer_connection", broker, group), lines)
             members.add(broker, self._read_names(line, connections_of, Connections()))
         for proxy in self._proxies:
-            self._record(Question(kind="proxy_consumer_connection", proxy=proxy, group=group))
+            self._record(Question(kind="proxy_consumer_connection", proxy=proxy, group=group), lines)
         with self._lock:
             self._subscribed.update(members.topics)
         member_tasks = [
-            pool.submit(self._capture_member, group, number, client_id, members)
+            pool.submit(self._capture_member, group, number, client_id, members, lines)
             for number, client_id in enumerate(sorted(members.brokers))
         ]
         wait(member_tasks, return_when=FIRST_EXCEPTION)
@@ -450,9 +481,12 @@ class _Capture:
             raise min(failures, key=lambda error: isinstance(error, _CancelledError))
         if self._is_wanted("consume_stats"):
             for broker in ordered_brokers:
-                self._record(_group_question("consume_stats", broker, group))
+                self._record(_group_question("consume_stats", broker, group), lines)
+        return lines
 
-    def _capture_member(self, group: str, number: int, client_id: str, members: _Members) -> None:
+    def _capture_member(
+        self, group: str, number: int, client_id: str, members: _Members, lines: _GroupLines
+    ) -> None:
         """Ask one member for its running info, and in a broadcasting group for its offsets in memory."""
         if self._is_cancelled.is_set():
             raise _CancelledError
@@ -463,14 +497,14 @@ class _Capture:
         route: Broker | None = ordered_brokers[0]
         if self._is_wanted("consumer_running_info"):
             route = self._ask_member(
-                group, client_id, ordered_brokers, is_doubled=client_id in members.doubled
+                group, client_id, ordered_brokers, lines, is_doubled=client_id in members.doubled
             )
         if members.is_broadcasting and route is not None and self._is_wanted("consumer_status"):
             for topic in sorted(members.topics):
-                self._ask_status(group, client_id, topic, route)
+                self._ask_status(group, client_id, topic, route, lines)
 
     def _ask_member(
-        self, group: str, client_id: str, routes: list[Broker], *, is_doubled: bool
+        self, group: str, client_id: str, routes: list[Broker], lines: _GroupLines, *, is_doubled: bool
     ) -> Broker | None:
         """Ask one member, through another broker if the first cannot reach it; write one line.
 
@@ -483,7 +517,7 @@ class _Capture:
         question = _group_question("consumer_running_info", routes[0], group, client_id)
         if _GRPC_CLIENT_ID.fullmatch(client_id):
             reason = "its id is that of a gRPC client, and such a client has no running info"
-            self._write(question, self._skipped(reason, question))
+            lines.write(question, self._skipped(reason, question))
             return None
         answers: list[tuple[Question, Line]] = []
         for index, broker in enumerate(routes):
@@ -496,15 +530,24 @@ class _Capture:
             if not is_doubled and (answers or line.answer.response_code == _CLIENT_TIMED_OUT):
                 break
         if not answers:
-            self._write(question, line)
+            if self._is_silent_now(line):
+                lines.has_silent_member = True
+            lines.write(question, line)
             return None
-        self._write(*answers[0])
+        lines.write(*answers[0])
         if is_doubled:
-            self._write_processes(answers)
+            self._write_processes(answers, lines)
         answering = answers[0][1].question
         return Broker(answering.broker, answering.broker_addr)
 
-    def _write_processes(self, answers: list[tuple[Question, Line]]) -> None:
+    def _is_silent_now(self, line: Line) -> bool:
+        """Return whether a member gave this attempt no answer, for a reason that may be temporary."""
+        answer = line.answer
+        return line.attempt == self._attempt and (
+            answer.response_code in {_CLIENT_TIMED_OUT, _CLIENT_FAILED} or "Timeout" in answer.error_type
+        )
+
+    def _write_processes(self, answers: list[tuple[Question, Line]], lines: _GroupLines) -> None:
         """Write the assignment of each process with one client id, if the answers prove that there are several."""
         processes: dict[str, tuple[Question, Line]] = {}
         for question, line in answers:
@@ -513,17 +556,17 @@ class _Capture:
                 processes.setdefault(start, (question, line))
         if len(processes) > 1:
             for start, (question, line) in sorted(processes.items()):
-                self._write(replace(question, kind="process_assignment"), line, process=f"started {start}")
+                lines.write(replace(question, kind="process_assignment"), line, process=f"started {start}")
 
-    def _ask_status(self, group: str, client_id: str, topic: str, broker: Broker) -> None:
+    def _ask_status(self, group: str, client_id: str, topic: str, broker: Broker, lines: _GroupLines) -> None:
         """Ask one member for its offsets of a topic in memory and write the line."""
         question = replace(_group_question("consumer_status", broker, group, client_id), topic=topic)
-        self._write(question, self._ask(question))
+        lines.write(question, self._ask(question))
 
-    def _record(self, question: Question) -> Line:
-        """Ask a question and write the line."""
+    def _record(self, question: Question, lines: _GroupLines | None = None) -> Line:
+        """Ask a question and write the line, to the lines of a group if it is the question of one."""
         line = self._ask(question)
-        self._write(question, line)
+        (self._write if lines is None else lines.write)(question, line)
         answer = line.answer
         if answer.error_type and question.kind in _LOSS_BY_KIND:
             who = f"{question.broker} at {question.address}" if question.broker else question.address
@@ -645,6 +688,8 @@ class _Capture:
 
     def _remark(self, sentence: str) -> None:
         with self._lock:
+            if sentence in self._collected.remarks:
+                return  # The second pass through a group found it again.
             self._collected.remarks.append(sentence)
         self._writer.event(self._now(), sentence)
 
@@ -756,6 +801,44 @@ class _Members:
             self.brokers.setdefault(client_id, []).append(broker)
             if count > 1:
                 self.doubled.add(client_id)
+
+
+class _GroupLines:
+    """The lines of one pass through a group, held until another pass cannot replace them any more. Thread-safe.
+
+    Attributes:
+        has_silent_member: Whether a member gave no answer, and may give one later.
+        error_count: Number of lines with an error.
+    """
+
+    def __init__(self, write: Callable[..., None]) -> None:
+        self.has_silent_member = False
+        self.error_count = 0
+        self._write = write
+        self._lock = threading.Lock()
+        self._held: list[tuple[Question, Line, dict[str, str]]] = []
+        self._held_bytes = 0
+
+    @property
+    def are_held(self) -> bool:
+        """Whether no line has been written to the export."""
+        return self._held_bytes <= _MAX_HELD_GROUP_BYTES
+
+    def write(self, question: Question, line: Line, **extra_fields: str) -> None:
+        """Add a line; write all of them to the export if they are too large to be held."""
+        with self._lock:
+            self.error_count += line.answer.payload is None
+            self._held.append((question, line, extra_fields))
+            self._held_bytes += len(line.answer.payload or b"")
+        if not self.are_held:
+            self.release()
+
+    def release(self) -> None:
+        """Write the held lines to the export."""
+        with self._lock:
+            lines, self._held = self._held, []
+        for question, line, extra_fields in lines:
+            self._write(question, line, **extra_fields)
 
 
 @contextmanager

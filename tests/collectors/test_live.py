@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -154,16 +155,95 @@ def test_a_member_that_one_broker_cannot_reach_is_asked_through_another() -> Non
     assert len(cluster.calls_of("consumer_running_info", broker_addr=B)) == 2
 
 
-def test_a_member_that_does_not_answer_its_broker_is_not_asked_again() -> None:
-    cluster = answering(
-        lambda question: (
-            refused(207, "consumer <biller> <…> Timeout") if question.client_id == "10.1.0.1@one" else None
-        )
-    )
+def silent_at_first(failure: Answer, *, times: int = 1) -> SimulatedCluster:
+    """Return the small cluster in which one of two members fails to answer so often, and each answer has its number."""
+    asked: Counter[str] = Counter()
+
+    def answer(question: Question) -> Answer | None:
+        if question.kind != "consumer_running_info":
+            return None
+        asked[question.client_id] += 1
+        if question.client_id == "10.1.0.1@one" and asked[question.client_id] <= times:
+            return failure
+        return success({"answer": asked[question.client_id]})
+
+    return answering(answer)
+
+
+@pytest.mark.parametrize(
+    ("failure", "times"),
+    [
+        pytest.param(refused(207, "consumer <biller> <…> Timeout"), 1, id="the client is too slow"),
+        pytest.param(silence(NO_ANSWER_IN_TIME), 2, id="both brokers are too slow"),
+        pytest.param(refused(1, "The Consumer <biller> <…> not online"), 2, id="no broker reaches it"),
+    ],
+)
+def test_a_group_with_a_member_that_does_not_answer_is_asked_a_second_time_as_a_whole(
+    failure: Answer, times: int
+) -> None:
+    cluster = silent_at_first(failure, times=times)
     run = Run(cluster)
-    assert len(cluster.calls_of("consumer_running_info", client_id="10.1.0.1@one")) == 1
+    (of_silent,) = run.lines.of("consumer_running_info", client_id="10.1.0.1@one")
+    assert of_silent == (f'{{"answer": {times + 1}}}', None, None)
+    # Members of one group are asked close together: the other member's first answer does not stand beside it.
+    (of_other,) = run.lines.of("consumer_running_info", client_id="10.1.0.2@two")
+    assert of_other == ('{"answer": 2}', None, None)
+    assert len(cluster.calls_of("consumer_connection", group="biller")) == 2 * 2
+    assert len(run.lines.of("consumer_connection", group="biller")) == 2
+    assert run.collected.line_counts == run.lines.counts()
+
+
+def test_a_member_that_does_not_answer_twice_is_a_line_with_its_error() -> None:
+    cluster = silent_at_first(refused(207, "consumer <biller> <…> Timeout"), times=9)
+    run = Run(cluster)
+    assert len(cluster.calls_of("consumer_running_info", client_id="10.1.0.1@one")) == 2
     ((_, error_type, message),) = run.lines.of("consumer_running_info", client_id="10.1.0.1@one")
     assert (error_type, message) == (BROKER_ERROR, "CODE: 207  DESC: consumer <biller> <…> Timeout")
+
+
+def test_a_client_that_does_not_know_the_question_is_asked_once() -> None:
+    cluster = silent_at_first(refused(3, "request type 307 not supported"), times=9)
+    Run(cluster)
+    assert len(cluster.calls_of("consumer_connection", group="biller")) == 2
+
+
+def test_a_second_pass_with_more_errors_does_not_replace_the_first() -> None:
+    cluster = silent_at_first(refused(207, "Timeout"), times=9)
+    usual, statistics = cluster.instead, Counter[str]()
+
+    def worse(question: Question) -> Answer | None:
+        if question.kind == "consume_stats" and question.group == "biller":
+            statistics[question.address] += 1
+            if statistics[question.address] > 1:
+                return refused(16, "no permission")
+        return usual(question)
+
+    cluster.instead = worse
+    run = Run(cluster)
+    assert set(statistics.values()) == {2}
+    assert all(payload is not None for payload, _, _ in run.lines.of("consume_stats", group="biller"))
+    assert run.lines.of("consumer_running_info", client_id="10.1.0.2@two") == [('{"answer": 1}', None, None)]
+
+
+def test_a_group_whose_answers_are_too_large_to_wait_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "_MAX_HELD_GROUP_BYTES", 10)
+    cluster = silent_at_first(refused(207, "Timeout"))
+    run = Run(cluster)
+    assert len(cluster.calls_of("consumer_running_info")) == 2
+    assert run.collected.line_counts == run.lines.counts()
+    assert run.lines.counts()["consumer_running_info"] == 2
+
+
+def test_the_number_of_groups_that_are_asked_twice_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "_MAX_REPEATED_GROUP_COUNT", 1)
+    cluster = answering(
+        lambda question: refused(207, "Timeout") if question.kind == "consumer_running_info" else None
+    )
+    groups = [f"group-{number}" for number in range(5)]
+    cluster.groups = {A: groups, B: groups}
+    cluster.members = {group: {"one@x": [A]} for group in groups}
+    Run(cluster)
+    assert len(cluster.calls_of("consumer_running_info")) == 5 + 1
 
 
 def broadcasting(members: dict[str, list[str]]) -> SimulatedCluster:
