@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rebalance_ledger.tables import QUARANTINED_GROUP
-from spark_jobs.session import from_rows, in_one_part_if_small, no_rows, read_delta, spark_schema
+from spark_jobs.rows import from_rows, in_one_part_if_small, no_rows, read_delta
+from spark_jobs.session import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

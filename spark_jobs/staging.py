@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.dataset as pads
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from rebalance_ledger.progress import logged
@@ -22,7 +21,8 @@ from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.warehouse.arrow_schema import arrow_type
 from rebalance_ledger.warehouse.layout import OFFSET_READINGS, StagingArea
 from spark_jobs.day_key import DAY
-from spark_jobs.session import in_one_part_if_small, no_rows, read_parquet, spark_schema, thread_pool
+from spark_jobs.rows import in_one_part_if_small, no_rows, parquet_files, read_files, read_parquet
+from spark_jobs.session import spark_schema, thread_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -105,15 +105,6 @@ def staged_schema(table: Table) -> pa.Schema:
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.all_columns])
 
 
-def read_files(
-    files: Sequence[str], columns: list[str], condition: pads.Expression | None = None
-) -> pa.Table:
-    """Return columns of Parquet files to this process, of all rows or of some."""
-    file_system, _ = file_system_of(files[0])
-    paths = [file_system_of(file)[1] for file in files]
-    return pads.dataset(paths, format="parquet", filesystem=file_system).to_table(columns, filter=condition)
-
-
 def _write_by_day(
     spark: SparkSession, stages: DayStages, rows: DataFrame, folder_of: Callable[[StagingArea], str]
 ) -> str:
@@ -167,11 +158,7 @@ def _in_one_task_if_small(spark: SparkSession, stages: DayStages, rows: DataFram
 def _merge_small_files(folder: str) -> None:
     """Merge the files of a folder into one if they are small: each of Spark's tasks writes a file of its own."""
     file_system, path = file_system_of(folder)
-    files = [
-        entry
-        for entry in file_system.get_file_info(pafs.FileSelector(path))
-        if entry.type == pafs.FileType.File and entry.extension == "parquet"
-    ]
+    files = parquet_files(file_system, [path])
     if len(files) <= 1 or sum(file.size for file in files) > _MERGED_BYTES:
         return
     paths = [file.path for file in files]

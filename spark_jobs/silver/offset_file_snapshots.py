@@ -25,7 +25,7 @@ from rebalance_ledger.rocketmq.offset_files.start_up import Verdict, start_up
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
 from rebalance_ledger.storage.location import ObjectPath, location_of
 from spark_jobs.day_key import DAY
-from spark_jobs.session import from_rows
+from spark_jobs.rows import from_rows
 from spark_jobs.silver.day_export import export_file_key, read_lines
 
 if TYPE_CHECKING:

@@ -23,11 +23,12 @@ from rebalance_ledger.tables import SILVER_TABLES
 from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
 from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
 from spark_jobs.day_key import DAY
-from spark_jobs.session import from_rows, is_small, no_rows, read_parquet, setting_bytes, thread_pool
+from spark_jobs.rows import from_rows, no_rows, read_files, read_parquet
+from spark_jobs.session import is_small, setting_bytes, thread_pool
 from spark_jobs.silver.day_export import batches_of_lines, export_file_key, read_lines
 from spark_jobs.silver.line_parsing import LINE_FIELDS, QUESTION_FIELDS, Contradiction, ExportFile, Line
 from spark_jobs.silver.parsed_lines import WRITTEN_SCHEMA, Parser
-from spark_jobs.staging import first_stage, read_files, stage_files, staged_schema, write_tables, write_work
+from spark_jobs.staging import first_stage, stage_files, staged_schema, write_tables, write_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

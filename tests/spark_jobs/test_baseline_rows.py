@@ -15,7 +15,7 @@ from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
 from spark_jobs.baseline import BaselineRows
-from spark_jobs.session import read_delta
+from spark_jobs.rows import read_delta
 from tests.support.merged_days import merge_and_remove
 from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, stage_day
 

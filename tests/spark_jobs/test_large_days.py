@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql.types import StructType
 
 from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
-from spark_jobs.session import SMALL_EXPORT_BYTES, read_parquet, suited_to
+from spark_jobs.rows import read_parquet
+from spark_jobs.session import SMALL_EXPORT_BYTES, suited_to
 
 if TYPE_CHECKING:
     from pathlib import Path
