@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -406,6 +407,22 @@ def test_missing_answers_of_a_broker_that_stops_half_way_are_error_lines(
     }
     assert {topic: now[topic] for topic in earlier} == {topic: (1, at) for topic, at in earlier.items()}
     assert {attempt for topic, (attempt, _) in now.items() if topic not in earlier} == {2}
+
+
+def test_clients_that_pause_for_longer_than_a_broker_waits_are_asked_again(
+    cluster: RealCluster, collector: Collector
+) -> None:
+    with collector.started(*cluster.name_servers) as process:
+        with cluster.frozen("host"):
+            assert process.stderr is not None
+            assert any(line.startswith("groups: ") for line in process.stderr)
+            time.sleep(11)  # The pause of the clients: a broker waits ten seconds for their answers.
+        _, message = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 0, message
+    answers = collector.lines("consumer_running_info")
+    assert not errors(answers)
+    assert {line["client_id"] for line in answers} == {"10.0.0.1@one", "10.0.0.2@two", "10.0.0.3@all", NASTY}
+    assert len(answers) == 4
 
 
 def test_a_killed_collector_leaves_nothing_that_looks_like_an_export(
