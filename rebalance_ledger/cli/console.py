@@ -5,11 +5,12 @@ Belongs here: steps that must precede the import of the command line. Does not b
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,30 @@ def main() -> None:
         sys.meta_path.insert(0, _Without("pyspark", "sqlalchemy"))
     from rebalance_ledger.cli.app import main as run  # noqa: PLC0415 - after the hook
 
-    run()
+    try:
+        run()
+    except SystemExit as ending:
+        if command == "run" and isinstance(ending.code, int):
+            end_process(ending.code)
+        raise
+
+
+def end_process(exit_code: int) -> NoReturn:
+    """End the process after its exit handlers, without freeing its objects.
+
+    After a day is built, Python searches them for cycles, which takes a second; `gc.freeze` would prevent it, but then DuckDB's bindings
+    report leaks.
+
+    Raises:
+        SystemExit: Output cannot be written; Python reports this.
+    """
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        sys.exit(exit_code)
+    atexit._run_exitfuncs()  # noqa: SLF001 - as processes that `multiprocessing` forks end
+    os._exit(exit_code)
 
 
 def _ignore_foreign_packages() -> None:

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
 
+from rebalance_ledger.cli.console import end_process
 from rebalance_ledger.cli.day_run import publish_day
 from rebalance_ledger.cli.failures import CRASHED, logged_failure
 from rebalance_ledger.pipeline import steps
@@ -124,4 +125,4 @@ def _requests() -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main())
