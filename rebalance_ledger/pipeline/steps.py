@@ -151,9 +151,9 @@ def spark_application(
     beside_start = ThreadPoolExecutor(1)
     beside_start.submit(_load_build)
     if export_size_bytes < LARGE_EXPORT_BYTES:  # Beside large tables its memory is missed.
-        beside_start.submit(_load_gate)
+        beside_start.submit(_load_later_steps)
     try:
-        with failures.starting():
+        with _frequent_switches(), failures.starting():
             spark = spark_session(name, export_size_bytes)
         try:
             if _DELTA not in (spark.conf.get("spark.sql.extensions", "") or ""):
@@ -180,14 +180,30 @@ def spark_application(
         beside_start.shutdown(cancel_futures=True)
 
 
+@contextmanager
+def _frequent_switches() -> Iterator[None]:
+    """Switch between threads 25 times as often, because each call to Java ends with a wait for a thread that imports packages."""
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(interval_s / 25)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval_s)
+
+
 def _load_build() -> None:
     """Import the build while Spark starts; errors appear in the build."""
     import spark_jobs.side_by_side  # noqa: F401 - what takes time is to import it
 
 
-def _load_gate() -> None:
-    """Import the gate's packages while Spark starts and leaves a core idle, which saves seconds; errors appear in the gate."""
-    import rebalance_ledger.gate.judge  # noqa: F401 - what takes time is to import it
+def _load_later_steps() -> None:
+    """Import the packages of the gate, publication and report while Spark starts and leaves a core idle, which saves seconds.
+
+    Errors appear in the steps.
+    """
+    import rebalance_ledger.gate.judge
+    import rebalance_ledger.report.day_report
+    import rebalance_ledger.warehouse.publish  # noqa: F401 - what takes time is to import these
     from expectations.measurement import parse_statements
 
     parse_statements()
@@ -218,7 +234,7 @@ def gate(day: Day) -> Verdict:
     check_inventory(stage)
     approval = read_approval(day.warehouse, day.cluster, day.ds, run_id)
     judged = measured_day(day, settings, stage, build_record)
-    # Imported here, unless `_load_gate` has done so, because the memory of Great Expectations and the database would add up.
+    # Imported here, unless `_load_later_steps` has done so, because the memory of Great Expectations and the database would add up.
     from rebalance_ledger.gate.judge import judge
 
     with TemporaryDirectory(prefix="ledger-data-docs-") as folder:
