@@ -6,6 +6,7 @@ runs on a laptop and on a cluster.
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +32,7 @@ SMALL_EXPORT_BYTES: Final = 20_000_000
 """Smaller exports are processed in one partition, see `suited_to`."""
 
 _WRITERS: Final = 4
-"""Tables that are computed and written at a time: enough to keep the cores busy while other tables are planned."""
+"""Largest number of tables that are computed and written at a time: enough to keep the cores busy while other tables are planned."""
 
 _EXPORT_BYTES_PER_PARTITION: Final = 100_000_000
 
@@ -195,8 +196,12 @@ def without_temp_views(spark: SparkSession) -> Iterator[None]:
 
 
 def thread_pool(spark: SparkSession) -> ThreadPoolExecutor:
-    """Return a pool of threads that plan and run queries concurrently."""
-    return ThreadPoolExecutor(_WRITERS, initializer=_name_call_site, initargs=(spark,))
+    """Return a pool of threads that plan and run queries concurrently.
+
+    A query of a small day keeps the driver's core busy for its whole time, so there are not more of them than cores.
+    """
+    count = min(_WRITERS, max(2, os.cpu_count() or 2)) if is_small(spark) else _WRITERS
+    return ThreadPoolExecutor(count, initializer=_name_call_site, initargs=(spark,))
 
 
 def _name_call_site(spark: SparkSession) -> None:
