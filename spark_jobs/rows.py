@@ -48,8 +48,11 @@ def _rows_of_plan(spark: SparkSession, schema: StructType, places: Sequence[str]
     if not files or sum(file.size for file in files) > _PLANNED_ROWS_BYTES:
         return None
     rows = _read(file_system, [file.path for file in files], schema.names)
-    # Files do not record which columns have no nulls, and neither does this.
-    return spark.createDataFrame(rows, schema.toNullable()) if rows.nbytes <= _PLANNED_ROWS_BYTES else None
+    if rows.nbytes > _PLANNED_ROWS_BYTES:
+        return None
+    # Files do not record which columns have no nulls, and neither does this. Spark 4.1 loses the rows of a table with an empty chunk
+    # (`ArrowConverters`), which a file without rows is.
+    return spark.createDataFrame(rows.combine_chunks(), schema.toNullable())
 
 
 def read_files(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
@@ -66,6 +68,21 @@ def test_a_small_table_of_a_small_day_is_a_part_of_the_plan_with_the_same_rows(
     assert rows.schema == of_spark.schema
     assert sorted(map(str, rows.collect())) == sorted(map(str, of_spark.collect()))
     assert rows.rdd.getNumPartitions() == 1
+
+
+@pytest.mark.usefixtures("small_day")
+@pytest.mark.parametrize("without_rows", [{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 1, 2}])
+def test_files_without_rows_hide_no_row_of_other_files(
+    spark: SparkSession, tmp_path: Path, without_rows: set[int]
+) -> None:
+    files, ids = [], []
+    for number in range(3):
+        of_file = [] if number in without_rows else [10 * number, 10 * number + 1]
+        ids += of_file
+        files.append(str(tmp_path / f"{number}.parquet"))
+        pq.write_table(pa.table({"id": pa.array(of_file, pa.int64())}), files[-1])
+    rows = read_parquet(spark, StructType.fromDDL("id bigint"), *files)
+    assert sorted(row["id"] for row in rows.collect()) == ids
 
 
 @pytest.mark.usefixtures("small_day")
