@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F  # noqa: N812  # the name in PySpark's documentation
 from pyspark.sql.types import StructType
 
 from spark_jobs.rows import read_parquet
