@@ -48,16 +48,30 @@ METRIC_SCHEMA: Final = pa.schema(
 
 _SMALL_STATEMENTS_AT_ONCE: Final = 2
 """Statements over few rows run in one thread each, so two cores run two; those over many rows share their threads and memory."""
+_PLAN: Final = "planned"
+_RUN_PLAN: Final = f"EXECUTE {_PLAN}"
 
 
 class GateDatabase:
-    """A database that sees the relations that it is shown and nothing else."""
+    """A database that sees the relations that it is shown and nothing else.
+
+    One with few rows keeps them in tables, and the plans of its statements too: with the tables of the next day, they run again.
+    Planning takes as long as running them. DuckDB makes a plan again if a table has got other columns.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, *, is_small: bool) -> None:
         self._connection = connection
         self._is_small = is_small
+        self._columns: dict[str, list[tuple[str, str]]] = {}
+        self._shown: set[str] = set()
+        self._planned: dict[str, duckdb.DuckDBPyConnection] = {}
         prepare(connection)
         self._take_statements_as_written(connection)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the rows are few, so that they are kept in memory."""
+        return self._is_small
 
     def show(self, name: str, rows: pads.Dataset | pa.Table) -> None:
         """Show rows under the name that the statements use."""
@@ -73,10 +87,15 @@ class GateDatabase:
 
     def show_records(self, name: str, ddl: str, records: Sequence[Mapping[str, Any]]) -> None:
         """Show records, whose values JSON can represent, with the columns of a Spark schema."""
-        self._connection.execute(
-            f"CREATE OR REPLACE TABLE {name} AS SELECT unnest(from_json(?, ?), max_depth := 2)",
-            [json.dumps(records), f"[{json_structure(ddl)}]"],
-        )
+        query = "SELECT unnest(from_json(?, ?), max_depth := 2)"
+        rows = self._connection.sql(query, params=[json.dumps(records), f"[{json_structure(ddl)}]"])
+        self._keep(name, rows)
+
+    def clear(self) -> None:
+        """Remove all rows; tables and plans remain."""
+        for name in self._columns:
+            self._connection.execute(f"DELETE FROM {name}")
+        self._shown.clear()
 
     def _take_statements_as_written(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Turn the optimizer off if rows are few: it takes two seconds, longer than the statements. Each connection has its own switch."""
@@ -85,26 +104,74 @@ class GateDatabase:
 
     def _show(self, name: str, rows: duckdb.DuckDBPyRelation) -> None:
         if self._is_small:
-            self._connection.execute(f"DROP TABLE IF EXISTS {name}")
-            rows.create(name)
+            self._keep(name, rows)
         else:
             rows.create_view(name, replace=True)
 
+    def _keep(self, name: str, rows: duckdb.DuckDBPyRelation) -> None:
+        """Store rows in a table, in place of its earlier rows."""
+        self._shown.add(name)
+        columns = list(zip(rows.columns, map(str, rows.types), strict=True))
+        if self._columns.get(name) == columns:
+            self._connection.execute(f"DELETE FROM {name}")
+            rows.insert_into(name)
+        else:
+            self._connection.execute(f"DROP TABLE IF EXISTS {name}")
+            rows.create(name)
+            self._columns[name] = columns
+
     def metrics(self, statements: Sequence[str] = METRIC_STATEMENTS) -> list[dict[str, Any]]:
-        """Return the rows of `METRIC_SCHEMA` that statements of `expectations.suites.metrics` give."""
+        """Return the rows of `METRIC_SCHEMA` that statements of `expectations.suites.metrics` give.
+
+        Raises:
+            RuntimeError: A table has not been shown since the rows of an earlier day were removed.
+        """
+        texts = [*statements, *SHARED_VIEWS.values()]
+        left_out = self._columns.keys() - SHARED_VIEWS.keys() - self._shown
+        missing = sorted(name for name in left_out if any(name in text for text in texts))
+        if missing:
+            raise RuntimeError(f"The rows of {', '.join(missing)} are of no day: show them before the metrics.")
         for name, query in SHARED_VIEWS.items():
             if any(name in statement for statement in statements):
-                self._connection.execute(f"CREATE OR REPLACE TABLE {name} AS {duckdb_sql(query)}")
+                self._keep_shared(name, query)
         with ThreadPoolExecutor(_SMALL_STATEMENTS_AT_ONCE if self._is_small else 1) as pool:
-            return [_plain(row) for rows in pool.map(self.rows, statements) for row in rows]
+            answers = pool.map(self._rows_as_planned if self._is_small else self.rows, statements)
+            return [_plain(row) for rows in answers for row in rows]
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
         """Return the rows that a query in the suites' SQL gives."""
         with self._connection.cursor() as connection:
             self._take_statements_as_written(connection)
-            connection.execute(_parsed(statement))
-            names = [column[0] for column in connection.description or ()]
-            return [dict(zip(names, values, strict=True)) for values in connection.fetchall()]
+            return _records(connection.execute(_parsed(statement)))
+
+    def _keep_shared(self, name: str, query: str) -> None:
+        """Store the rows that several statements read."""
+        planned = self._planned.get(name)
+        if planned is None:
+            self._connection.execute(f"CREATE OR REPLACE TABLE {name} AS {duckdb_sql(query)}")
+            if self._is_small:
+                self._columns[name] = []
+                self._planned[name] = self._plan(f"INSERT INTO {name} {duckdb_sql(query)}")
+        else:
+            self._connection.execute(f"DELETE FROM {name}")
+            planned.execute(_RUN_PLAN)
+
+    def _rows_as_planned(self, statement: str) -> list[dict[str, Any]]:
+        if statement not in self._planned:
+            self._planned[statement] = self._plan(duckdb_sql(statement))
+        return _records(self._planned[statement].execute(_RUN_PLAN))
+
+    def _plan(self, query: str) -> duckdb.DuckDBPyConnection:
+        """Plan a statement, and return the connection in which `_RUN_PLAN` runs it: a connection runs one at a time."""
+        connection = self._connection.cursor()
+        self._take_statements_as_written(connection)
+        connection.execute(f"PREPARE {_PLAN} AS {query}")
+        return connection
+
+
+def _records(answer: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    names = [column[0] for column in answer.description or ()]
+    return [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
 
 
 def parse_statements() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _LINE_SCHEMA: Final = pa.schema([("kind", pa.string()), ("value", pa.string())])
 _BATCH_BYTES: Final = 1024 * 1024
 """Text of the export that a thread reads at a time; it needs about a hundred times as much memory."""
+_FOLDER_PREFIX: Final = "rebalance-ledger-gate-"
 _MEMORY_VARIABLE: Final = "LEDGER_GATE_MEMORY"
 _MEMORY_LIMIT: Final = "1200MB"
 """Default memory limit of the database, without other memory of the process."""
@@ -54,6 +55,22 @@ OFFSET_FILES_QUERY: Final = """
 SELECT host, client_id, consumer_group, role = 'previous' AS is_previous, moment, side, content
 FROM (SELECT *, unnest(['main', 'bak']) AS side, unnest([main_content, bak_content]) AS content FROM offset_reading)
 WHERE content IS NOT NULL"""
+
+
+class _WaitingDatabase(NamedTuple):
+    """A database for small days that no day uses.
+
+    Attributes:
+        database: The database, without rows.
+        opened: What closing it closes.
+    """
+
+    database: GateDatabase
+    opened: ExitStack
+
+
+_waiting_databases: Final[dict[str, _WaitingDatabase]] = {}
+"""Memory limit -> a database that waits for the next small day of this process."""
 
 
 class Sources(NamedTuple):
@@ -86,30 +103,68 @@ def gate_database_of(stage: StagingArea, sources: Sources) -> Iterator[GateDatab
         raise StagingError(
             f"{_MEMORY_VARIABLE} is {memory_limit!r}: write a size, for example {_MEMORY_LIMIT} or 4GB."
         )
-    with TemporaryDirectory(prefix="rebalance-ledger-gate-") as folder:
+    export_bytes = sum(file.size_bytes for file in sources.export.manifest.files)
+    opened = (
+        _small_database(memory_limit)
+        if export_bytes <= _SMALL_EXPORT_BYTES
+        else _large_database(memory_limit, stage, sources.export)
+    )
+    with opened as database:
+        try:
+            if database.is_small:
+                database.show("export_line", pa.Table.from_batches(_line_batches(sources.export), _LINE_SCHEMA))
+            _show_sources(database, stage, sources)
+            yield database
+        except duckdb.OutOfMemoryException as error:
+            raise StagingError(
+                f"The gate of {stage.root} needs more than {memory_limit} of memory, and nothing is published: set {_MEMORY_VARIABLE} "
+                "to a larger size and run the gate again."
+            ) from error
+
+
+@contextmanager
+def _large_database(memory_limit: str, stage: StagingArea, export: EarlierExport) -> Iterator[GateDatabase]:
+    """Open a database that reads files of a stage and of an export."""
+    with TemporaryDirectory(prefix=_FOLDER_PREFIX) as folder:
         lines = Path(folder, "export_line.parquet")
-        _write_lines(lines, sources.export)
-        config = {
-            **SANDBOX_CONFIG,
-            "temp_directory": folder,
-            "memory_limit": memory_limit,
-            "threads": str(min(_MOST_THREADS, os.cpu_count() or 1)),
-        }
-        export_bytes = sum(file.size_bytes for file in sources.export.manifest.files)
+        with pq.ParquetWriter(lines, _LINE_SCHEMA) as writer:  # Compressed, and read in batches.
+            for batch in _line_batches(export):
+                writer.write_batch(batch)
         with gate_database(
-            config,
-            [folder, *_readable_folders(stage)],
-            is_small=export_bytes <= _SMALL_EXPORT_BYTES,
+            _config(folder, memory_limit), [folder, *_readable_folders(stage)]
         ) as database:
             database.show_files("export_line", [str(lines)])
-            try:
-                _show_sources(database, stage, sources)
-                yield database
-            except duckdb.OutOfMemoryException as error:
-                raise StagingError(
-                    f"The gate of {stage.root} needs more than {memory_limit} of memory, and nothing is published: set {_MEMORY_VARIABLE} "
-                    "to a larger size and run the gate again."
-                ) from error
+            yield database
+
+
+@contextmanager
+def _small_database(memory_limit: str) -> Iterator[GateDatabase]:
+    """Lend the database of an earlier small day of this process, or a new one; after an error it is closed."""
+    waiting = _waiting_databases.pop(memory_limit, None)
+    with ExitStack() as opened:
+        if waiting is None:
+            folder = opened.enter_context(TemporaryDirectory(prefix=_FOLDER_PREFIX))
+            database = opened.enter_context(
+                gate_database(_config(folder, memory_limit), [folder], is_small=True)
+            )
+        else:
+            database = waiting.database
+            opened.push(waiting.opened)
+        yield database
+        database.clear()
+        replaced = _waiting_databases.pop(memory_limit, None)
+        _waiting_databases[memory_limit] = _WaitingDatabase(database, opened.pop_all())
+        if replaced is not None:  # Two days were measured at the same time.
+            replaced.opened.close()
+
+
+def _config(folder: str, memory_limit: str) -> dict[str, str]:
+    return {
+        **SANDBOX_CONFIG,
+        "temp_directory": folder,
+        "memory_limit": memory_limit,
+        "threads": str(min(_MOST_THREADS, os.cpu_count() or 1)),
+    }
 
 
 def measure(
@@ -135,8 +190,8 @@ def _readable_folders(stage: StagingArea) -> list[str]:
 
 
 def _show_staged(database: GateDatabase, stage: StagingArea, name: str, rows: pads.Dataset) -> None:
-    """Register rows of the stage; Arrow reads files that DuckDB cannot read."""
-    if rows.files and _readable_folders(stage):
+    """Register rows of the stage; Arrow reads the few rows of a small day, and files that DuckDB cannot read."""
+    if rows.files and _readable_folders(stage) and not database.is_small:
         database.show_files(name, [str(Path(file).absolute()) for file in rows.files])
     else:
         database.show(name, rows)
@@ -203,15 +258,12 @@ def _show_offset_files(database: GateDatabase, stage: StagingArea, earlier: Sequ
     database.show("earlier_index_line", pa.Table.from_pylist(lines, schema=schema))
 
 
-def _write_lines(place: Path, export: EarlierExport) -> None:
-    """Write the lines of an export as Parquet: compressed, and read in batches."""
-    with pq.ParquetWriter(place, _LINE_SCHEMA) as writer:
-        for file in export.manifest.envelope_files:
-            for lines in _batches(_lines(export.directory / file.path)):
-                kinds = pa.array([file.kind] * len(lines), pa.string())
-                writer.write_batch(
-                    pa.record_batch([kinds, pa.array(lines, pa.string())], schema=_LINE_SCHEMA)
-                )
+def _line_batches(export: EarlierExport) -> Iterator[pa.RecordBatch]:
+    """Yield the lines of an export."""
+    for file in export.manifest.envelope_files:
+        for lines in _batches(_lines(export.directory / file.path)):
+            kinds = pa.array([file.kind] * len(lines), pa.string())
+            yield pa.record_batch([kinds, pa.array(lines, pa.string())], schema=_LINE_SCHEMA)
 
 
 def _lines(file: Location) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -48,6 +48,31 @@ def test_a_small_day_gives_the_same_metrics_as_a_large_one(
     large, small = metrics
     assert small == large
     assert len(large) > 200
+
+
+@pytest.mark.spark
+def test_the_plans_of_a_small_day_measure_the_next_day(sample_warehouse: Warehouse) -> None:
+    """A database of small days keeps its plans, and no row and no number of an earlier day."""
+
+    def metrics(ds: str) -> list[dict[str, Any]]:
+        day = sample_day(ds, sample_warehouse)
+        stage = newest(day)
+        with gate_database_of(stage, sources_of(day, day.settings, stage, read_build(stage))) as database:
+            return sorted(measure(database, stage), key=lambda row: str(row["expectation_id"]))
+
+    gate_metrics._waiting_databases.clear()
+    alone = []
+    for ds in SAMPLE_DAYS:
+        alone.append(metrics(ds))
+        [waiting] = gate_metrics._waiting_databases.values()
+        assert waiting.database.rows("SELECT count(*) AS rows FROM gold_queue_assignment") == [{"rows": 0}]
+        with pytest.raises(RuntimeError, match="are of no day"):
+            waiting.database.metrics()
+        gate_metrics._waiting_databases.clear()
+    one_after_another = [metrics(ds) for ds in SAMPLE_DAYS]
+
+    assert one_after_another == alone
+    assert alone[0] != alone[1]
 
 
 @pytest.mark.spark
