@@ -21,6 +21,14 @@ from rebalance_ledger.printable import visible
 from rebalance_ledger.report import charts
 from rebalance_ledger.report.published_day import check_group, find_day
 from rebalance_ledger.report.queries import Query, Value, report_queries, report_query
+from rebalance_ledger.tables import (
+    ASSIGNMENT_CHURN,
+    ASSIGNMENT_FAIRNESS,
+    FINDING,
+    OWNERSHIP_DRIFT,
+    PUBLICATION,
+    QUARANTINED_GROUP,
+)
 from rebalance_ledger.tables.vocabulary import FindingKind
 from rebalance_ledger.warehouse.query import open_tables
 from rebalance_ledger.warehouse.snapshot import Snapshot
@@ -47,6 +55,16 @@ MOST_PAGE_BYTES: Final = 2_000_000
 
 _CLIENTS: Final = "day/clients"
 """Query of the clients with the most queues; it runs for their groups only, because waiting messages of all groups take seconds."""
+
+_READ_ONCE: Final = (
+    FINDING,
+    QUARANTINED_GROUP,
+    ASSIGNMENT_FAIRNESS,
+    ASSIGNMENT_CHURN,
+    OWNERSHIP_DRIFT,
+    PUBLICATION,
+)
+"""Tables of which queries read the days before, too."""
 
 _MOST_GROUPS: Final = 20
 _MOST_LISTED_GROUPS: Final = 200
@@ -115,14 +133,24 @@ def render_report(snapshot: Snapshot, day: ClusterDay, group: str | None) -> str
     texts = {name: query.text(values) for name, query in day_queries.items()}
     of_clients = texts.pop(_CLIENTS)
     of_loaded_groups = report_query("most_loaded_groups").text(values)
-    with open_tables(snapshot, [*texts.values(), of_loaded_groups]) as tables:
+    with open_tables(
+        snapshot, [*texts.values(), of_loaded_groups], cluster=day.cluster, read_once=_READ_ONCE
+    ) as tables:
         answers = {name: _answer(tables, day_queries[name], text) for name, text in texts.items()}
         loaded_groups = [row["consumer_group"] for row in tables.rows(of_loaded_groups)]
-    with open_tables(snapshot, [of_clients], consumer_groups=loaded_groups) as tables:
-        answers[_CLIENTS] = _answer(tables, day_queries[_CLIENTS], of_clients)
     every_group = [row["consumer_group"] for row in answers["day/groups"].rows]
     wanted = [group] if group is not None else every_group[:_MOST_GROUPS]
-    groups = _groups(snapshot, values, wanted)
+    group_queries = report_queries("group") if wanted else []
+    group_texts = {query: query.text(values | {"groups": tuple(wanted)}) for query in group_queries}
+    with open_tables(
+        snapshot,
+        [of_clients, *group_texts.values()],
+        cluster=day.cluster,
+        consumer_groups=sorted({*loaded_groups, *wanted}),
+        read_once=_READ_ONCE,
+    ) as tables:
+        answers[_CLIENTS] = _answer(tables, day_queries[_CLIENTS], of_clients)
+        groups = _groups(tables, group_texts, values, wanted)
     while True:
         page = _html(day, answers, groups, len(every_group), is_one_group=group is not None)
         if len(page.encode()) <= MOST_PAGE_BYTES or len(groups) <= 1:
@@ -130,20 +158,17 @@ def render_report(snapshot: Snapshot, day: ClusterDay, group: str | None) -> str
         groups = groups[: len(groups) * 3 // 4]
 
 
-def _groups(snapshot: Snapshot, values: dict[str, Value], names: Sequence[str]) -> list[_Group]:
+def _groups(
+    tables: OpenTables, texts: Mapping[Query, str], values: dict[str, Value], names: Sequence[str]
+) -> list[_Group]:
     """Return the details of groups; each query runs once for all of them."""
-    if not names:
-        return []
-    queries = report_queries("group")
-    texts = {query.name: query.text(values | {"groups": tuple(names)}) for query in queries}
     rows_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
     columns: dict[str, tuple[str, ...]] = {}
-    with open_tables(snapshot, list(texts.values()), consumer_groups=names) as tables:
-        for query in queries:
-            answer = _answer(tables, query, texts[query.name])
-            columns[query.name] = answer.columns
-            for row in answer.rows:
-                rows_of.setdefault((query.name, row["consumer_group"]), []).append(row)
+    for query, text in texts.items():
+        answer = _answer(tables, query, text)
+        columns[query.name] = answer.columns
+        for row in answer.rows:
+            rows_of.setdefault((query.name, row["consumer_group"]), []).append(row)
     return [
         _Group(
             name,
@@ -157,7 +182,7 @@ def _groups(snapshot: Snapshot, values: dict[str, Value], names: Sequence[str]) 
                         column for column in columns[query.name] if column not in {"consumer_group", "arcs"}
                     ),
                 )
-                for query in queries
+                for query in texts
             },
         )
         for number, name in enumerate(names, start=1)

@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from functools import reduce
 from operator import and_, or_
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
 
 _ALL_DAYS: Final = (date.min, date.max)
 _MOST_DAYS_LISTED: Final = 366
+_MOST_REMEMBERED_BYTES: Final = 64 * 1024**2
+_remembered: Final[dict[tuple[str, str], pa.Table]] = {}
+"""URI of a table and path of a file -> its rows, the least recently read first; see `rows_in_memory`."""
+_remembered_bytes: Final[dict[tuple[str, str], int]] = {}
+_remembering: Final = Lock()
 _DAY_FIELDS: Final = (pa.field("cluster", pa.string()), pa.field("ds", pa.date32()))
 
 
@@ -167,6 +173,36 @@ def dataset_of(
     if days is None or not any(_may_have_others(file, days) for file in files):
         return dataset
     return dataset.filter(_condition_of_days(days))
+
+
+def rows_in_memory(
+    uri: str, schema: pa.Schema, files: Iterable[DataFile], days: Collection[ClusterDay]
+) -> pa.Table:
+    """Return the rows of some days in small files, without reading a file again that this process has read before.
+
+    Files never change, and the reports of successive days read the same ones. At most `_MOST_REMEMBERED_BYTES` are kept.
+
+    Args:
+        uri: URI of the table.
+        schema: Columns to read, including cluster and ds; columns that a file does not have are null.
+        files: Files of the table that may have rows of the days.
+        days: The days.
+    """
+    files = list(files)
+    with _remembering:
+        unread = [file for file in files if (uri, file.path) not in _remembered]
+        fragments = dataset_of(uri, schema, unread).get_fragments()
+        for file, fragment in zip(unread, fragments, strict=True):
+            _remembered[uri, file.path] = fragment.to_table(schema=schema)
+            _remembered_bytes[uri, file.path] = _remembered[uri, file.path].nbytes
+        rows_of_files = []
+        for file in files:
+            rows = _remembered[uri, file.path] = _remembered.pop((uri, file.path))
+            rows_of_files.append(rows.filter(_condition_of_days(days)) if _may_have_others(file, days) else rows)
+        while sum(_remembered_bytes.values()) > _MOST_REMEMBERED_BYTES:
+            oldest = next(iter(_remembered))
+            del _remembered[oldest], _remembered_bytes[oldest]
+    return pa.concat_tables([schema.empty_table(), *rows_of_files])
 
 
 def _condition_of_days(days: Collection[ClusterDay]) -> pads.Expression:

@@ -180,6 +180,7 @@ def open_tables(
     compare_ds: date | None = None,
     cluster: str | None = None,
     consumer_groups: Collection[str] | None = None,
+    read_once: Collection[Table] = (),
     timeout_s: float | None = None,
 ) -> Iterator[OpenTables]:
     """Open the tables that several queries name, all at the same snapshot.
@@ -192,6 +193,8 @@ def open_tables(
         cluster: See `query`.
         consumer_groups: The groups whose rows the tables show, so that views do not compute the others; None for all. All findings
             are shown, because a finding of a group may be explained by one without a group.
+        read_once: Tables of whose history several queries read all days: if it is small, it is read into memory first, because opening
+            a file takes longer than reading its few rows.
         timeout_s: After how many seconds the queries together are aborted; None for no limit.
 
     Raises:
@@ -204,7 +207,9 @@ def open_tables(
             [day for day in days if cluster in {None, day.cluster}]
             for days in (snapshot.days, *snapshot.compared_days(as_of, compare_ds))
         )
-        read = _register(connection, snapshot, "\n".join(texts), all_days, chosen_days, consumer_groups)
+        read = _register(
+            connection, snapshot, "\n".join(texts), all_days, chosen_days, consumer_groups, read_once
+        )
         connection.execute("SET lock_configuration = true")
         with _interrupted_after(timeout_s, connection):
             yield OpenTables(connection, statements, read)
@@ -363,6 +368,7 @@ def _register(
     all_days: Collection[ClusterDay],
     chosen_days: Sequence[Collection[ClusterDay]],
     consumer_groups: Collection[str] | None,
+    read_once: Collection[Table],
 ) -> Collection[pads.Dataset]:
     """Register the tables and views that the query names in DuckDB, or all if it names none (`SHOW TABLES`).
 
@@ -383,8 +389,9 @@ def _register(
     quarantined = snapshot.quarantined_gate_results().dataset() if QUARANTINE in words else None
     read: list[pads.Dataset] = list(filter(None, [quarantined]))
 
-    def create(schema: str, table: Table, rows: pads.Dataset) -> None:
-        read.append(rows)
+    def create(schema: str, table: Table, rows: pads.Dataset | pa.Table) -> None:
+        if not isinstance(rows, pa.Table):
+            read.append(rows)
         if consumer_groups is not None and table is not FINDING and _GROUP in rows.schema.names:
             # Arrow takes an empty list for one of nulls, which no text is compared with.
             rows = rows.filter(pc.field(_GROUP).isin(pa.array(consumer_groups, pa.string())))
@@ -401,7 +408,12 @@ def _register(
     has_all_days = names_all_days(text, {*named_views, *(table.name for table in tables)})
     if has_all_days:
         for table, table_snapshot in published.items():
-            create(table.layer, table, table_snapshot.dataset(set(all_days), _repeated_columns(table)))
+            in_memory = table_snapshot.in_memory(set(all_days)) if table in read_once else None
+            create(
+                table.layer,
+                table,
+                table_snapshot.dataset(set(all_days), _repeated_columns(table)) if in_memory is None else in_memory,
+            )
     _create_views(connection, "gold", ("gold", "silver"), named_views if has_all_days else {})
     return read
 

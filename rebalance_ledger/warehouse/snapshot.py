@@ -29,7 +29,7 @@ from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.content import Content
 from rebalance_ledger.warehouse.damage import naming_damage
-from rebalance_ledger.warehouse.data_files import data_files, dataset_of, days_of, files_of_days, rows_of
+from rebalance_ledger.warehouse.data_files import data_files, dataset_of, days_of, files_of_days, rows_in_memory, rows_of
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError, one_line
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.state import State, read_state
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 _PUBLICATIONS_READ_FIRST = 32
 """Number of the newest publications that are read before all others; one is nearly always sufficient."""
+_MOST_BYTES_IN_MEMORY = 4 * 1024**2
+"""Size of the Parquet files of a table that are read as a whole; in memory, they need about five times as much."""
 
 
 class _OpenTable:
@@ -324,6 +326,20 @@ class PublishedTable:
         chosen = frozenset(self._days if days is None else days)
         files = files_of_days(self._opened.files, chosen)
         return dataset_of(self._opened.uri, self._schema, files, dictionary_columns, chosen)
+
+    def in_memory(self, days: Collection[ClusterDay]) -> pa.Table | None:
+        """Return the rows of some published days as one table in memory; None if their files are too large for it.
+
+        Raises:
+            QueryError: A file cannot be read.
+        """
+        if self._opened is None:
+            return self._schema.empty_table()
+        files = files_of_days(self._opened.files, days)
+        if sum(file.size_bytes for file in files) > _MOST_BYTES_IN_MEMORY:
+            return None
+        with naming_damage(self._opened.uri, [dataset_of(self._opened.uri, self._schema, files)]):
+            return rows_in_memory(self._opened.uri, self._schema, files, days)
 
     def as_written(self, day: ClusterDay) -> tuple[pads.Dataset, list[str]] | None:
         """Return a published day's rows as the release that published them defined the table; None without a file.

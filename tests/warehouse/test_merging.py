@@ -8,18 +8,18 @@ from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from signal import SIGKILL
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
 
 from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
 from rebalance_ledger.tables.silver.broker import BROKER
-from rebalance_ledger.warehouse import commits, data_files, evolution, maintenance
+from rebalance_ledger.warehouse import commits, data_files, evolution, maintenance, snapshot
 from rebalance_ledger.warehouse.baseline import newest_earlier_day
 from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.data_files import connect_reader
-from rebalance_ledger.warehouse.errors import WriteError
+from rebalance_ledger.warehouse.errors import QueryError, WriteError
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
@@ -372,3 +372,38 @@ def test_a_refused_day_is_replaced_and_leaves_the_quarantine_when_it_is_publishe
         (CLUSTERS[1], "2020-10-10"),
         ("shop", "2020-10-01"),
     ]
+
+
+def test_rows_in_memory_are_those_of_the_days_before_and_after_a_merge(warehouse: Warehouse) -> None:
+    days = {ClusterDay("shop", day) for day in (OCTOBER[0], OCTOBER[-1], NOVEMBER[0])}
+
+    def rows() -> list[dict[str, Any]] | None:
+        in_memory = Snapshot(warehouse.root).published(QUEUE_ASSIGNMENT).in_memory(days)
+        return in_memory and in_memory.sort_by([("ds", "ascending"), ("client_id", "ascending")]).to_pylist()
+
+    separate = rows()
+    assert separate is not None
+    assert [row["client_id"] for row in separate[::2]] == ["both"] * 3
+    assert {row["ds"] for row in separate} == {day.ds for day in days}
+
+    assert merge(warehouse)
+
+    assert rows() == separate == rows()
+
+
+def test_a_file_is_read_into_memory_once_while_there_is_room(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = Snapshot(warehouse.root).published(QUEUE_ASSIGNMENT)
+    day = {ClusterDay("shop", OCTOBER[0])}
+    read = published.in_memory(day)
+    (file,) = published.file_uris(day)
+    Path(file).unlink()
+
+    assert published.in_memory(day) == read
+    monkeypatch.setattr(data_files, "_MOST_REMEMBERED_BYTES", 0)
+    assert published.in_memory(day) == read
+    with pytest.raises(QueryError, match=Path(file).name):
+        published.in_memory(day)
+    monkeypatch.setattr(snapshot, "_MOST_BYTES_IN_MEMORY", 0)
+    assert published.in_memory(day) is None
