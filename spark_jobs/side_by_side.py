@@ -6,6 +6,7 @@ Belongs here: which days are computed together, and how that set shrinks after a
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import date
 from itertools import islice
@@ -49,6 +50,7 @@ class SideBySide:
         self._warehouse = warehouse
         self._open = ExitStack()
         self._staged: dict[DayKey, StagedDay] = {}
+        self._reader = self._open.enter_context(ThreadPoolExecutor(1))
         self._announced: list[DayKey] = []
         self._settings: Mapping[str, ClusterSettings] = {}
         # Days of a batch that failed and are not computed yet: at least one of them is the cause.
@@ -56,6 +58,7 @@ class SideBySide:
 
     def close(self) -> None:
         """Discard days that were computed but not requested; their stages are removed like those of a killed build."""
+        self._reader.shutdown(cancel_futures=True)
         self._staged.clear()
         self._open.close()
 
@@ -80,11 +83,14 @@ class SideBySide:
         staged = self._staged.pop(day, None) or self._compute_with_others(day)
         if staged is not None and staged.settings_sha256 == own.sha256:
             try:
-                return staged.finish()
+                result = staged.finish()
+                self._read_next()
             except OtherBaselineError:
                 LOGGER.info("The day before was published otherwise than it was staged: computed again")
             except ExportError as error:
                 LOGGER.info("%s: computed again", error)
+            else:
+                return result
         return build(
             self._spark,
             exports=self._exports,
@@ -105,6 +111,12 @@ class SideBySide:
             with suppress(ExportError):
                 staged.finish_ahead()
                 yield day
+
+    def _read_next(self) -> None:
+        """Read the files of the next day while the caller judges and publishes this one; an error appears when the day is requested."""
+        following = next(iter(self._staged.values()), None)
+        if following is not None:
+            self._reader.submit(lambda: following.inventory)
 
     def _compute_with_others(self, day: DayKey) -> StagedDay | None:
         """Compute a day with as many announced days as possible; return None if it must be computed alone."""

@@ -9,7 +9,6 @@ template parameters, so every text from outside this file is a parameter.
 
 from __future__ import annotations
 
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,7 +56,7 @@ class ExpectMeasureToBeBetween(ExpectColumnMaxToBeBetween):  # type: ignore[misc
         """The configuration of the parent, computed once: after the expectation is made, only its id changes."""
         if self._configuration is None or self._configuration[0] != self.id:
             self._configuration = (self.id, super().configuration)
-        return copy(self._configuration[1])
+        return self._configuration[1]
 
     @classmethod
     @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)  # type: ignore[untyped-decorator]
