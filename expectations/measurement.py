@@ -94,7 +94,7 @@ class GateDatabase:
     def clear(self) -> None:
         """Remove all rows; tables and plans remain."""
         for name in self._columns:
-            self._connection.execute(f"DELETE FROM {name}")
+            self._connection.execute(f"TRUNCATE {name}")
         self._shown.clear()
 
     def _take_statements_as_written(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -113,7 +113,7 @@ class GateDatabase:
         self._shown.add(name)
         columns = list(zip(rows.columns, map(str, rows.types), strict=True))
         if self._columns.get(name) == columns:
-            self._connection.execute(f"DELETE FROM {name}")
+            self._connection.execute(f"TRUNCATE {name}")
             rows.insert_into(name)
         else:
             self._connection.execute(f"DROP TABLE IF EXISTS {name}")
@@ -130,7 +130,9 @@ class GateDatabase:
         left_out = self._columns.keys() - SHARED_VIEWS.keys() - self._shown
         missing = sorted(name for name in left_out if any(name in text for text in texts))
         if missing:
-            raise RuntimeError(f"The rows of {', '.join(missing)} are of no day: show them before the metrics.")
+            raise RuntimeError(
+                f"The rows of {', '.join(missing)} are of no day: show them before the metrics."
+            )
         for name, query in SHARED_VIEWS.items():
             if any(name in statement for statement in statements):
                 self._keep_shared(name, query)
@@ -153,7 +155,7 @@ class GateDatabase:
                 self._columns[name] = []
                 self._planned[name] = self._plan(f"INSERT INTO {name} {duckdb_sql(query)}")
         else:
-            self._connection.execute(f"DELETE FROM {name}")
+            self._connection.execute(f"TRUNCATE {name}")
             planned.execute(_RUN_PLAN)
 
     def _rows_as_planned(self, statement: str) -> list[dict[str, Any]]:

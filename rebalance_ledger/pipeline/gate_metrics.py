@@ -112,7 +112,9 @@ def gate_database_of(stage: StagingArea, sources: Sources) -> Iterator[GateDatab
     with opened as database:
         try:
             if database.is_small:
-                database.show("export_line", pa.Table.from_batches(_line_batches(sources.export), _LINE_SCHEMA))
+                database.show(
+                    "export_line", pa.Table.from_batches(_line_batches(sources.export), _LINE_SCHEMA)
+                )
             _show_sources(database, stage, sources)
             yield database
         except duckdb.OutOfMemoryException as error:
@@ -130,9 +132,7 @@ def _large_database(memory_limit: str, stage: StagingArea, export: EarlierExport
         with pq.ParquetWriter(lines, _LINE_SCHEMA) as writer:  # Compressed, and read in batches.
             for batch in _line_batches(export):
                 writer.write_batch(batch)
-        with gate_database(
-            _config(folder, memory_limit), [folder, *_readable_folders(stage)]
-        ) as database:
+        with gate_database(_config(folder, memory_limit), [folder, *_readable_folders(stage)]) as database:
             database.show_files("export_line", [str(lines)])
             yield database
 

@@ -198,7 +198,9 @@ def rows_in_memory(
         rows_of_files = []
         for file in files:
             rows = _remembered[uri, file.path] = _remembered.pop((uri, file.path))
-            rows_of_files.append(rows.filter(_condition_of_days(days)) if _may_have_others(file, days) else rows)
+            rows_of_files.append(
+                rows.filter(_condition_of_days(days)) if _may_have_others(file, days) else rows
+            )
         while sum(_remembered_bytes.values()) > _MOST_REMEMBERED_BYTES:
             oldest = next(iter(_remembered))
             del _remembered[oldest], _remembered_bytes[oldest]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.cluster_day import ClusterDay
+    from rebalance_ledger.warehouse.snapshot import PublishedTable
 
 __all__ = ["OpenTables", "QueryError", "Result", "header_comment", "open_tables", "query", "views"]
 
@@ -369,14 +370,14 @@ def _register(
     chosen_days: Sequence[Collection[ClusterDay]],
     consumer_groups: Collection[str] | None,
     read_once: Collection[Table],
-) -> Collection[pads.Dataset]:
+) -> Collection[pads.Dataset | pa.Table]:
     """Register the tables and views that the query names in DuckDB, or all if it names none (`SHOW TABLES`).
 
     Other tables are not opened, because opening a table takes some milliseconds, and listing its files takes longer with each year of
     history.
 
     Returns:
-        The rows that a query may read.
+        The rows that a query may read; those in memory have no files that could be damaged.
     """
     view_texts = views()
     words = _words_with_those_of_named_views(text, view_texts)
@@ -387,11 +388,10 @@ def _register(
 
     published = {table: snapshot.published(table) for table in tables}
     quarantined = snapshot.quarantined_gate_results().dataset() if QUARANTINE in words else None
-    read: list[pads.Dataset] = list(filter(None, [quarantined]))
+    read: list[pads.Dataset | pa.Table] = list(filter(None, [quarantined]))
 
     def create(schema: str, table: Table, rows: pads.Dataset | pa.Table) -> None:
-        if not isinstance(rows, pa.Table):
-            read.append(rows)
+        read.append(rows)
         if consumer_groups is not None and table is not FINDING and _GROUP in rows.schema.names:
             # Arrow takes an empty list for one of nulls, which no text is compared with.
             rows = rows.filter(pc.field(_GROUP).isin(pa.array(consumer_groups, pa.string())))
@@ -400,7 +400,7 @@ def _register(
     for schema, days in zip((LATEST, PREVIOUS), map(set, chosen_days), strict=True):
         if schema in words:
             for table, table_snapshot in published.items():
-                create(schema, table, table_snapshot.dataset(days, _repeated_columns(table)))
+                create(schema, table, _rows_of_days(table, table_snapshot, days, is_read_once=False))
             _create_views(connection, schema, (schema,), named_views)
     if quarantined is not None:
         _create(connection, QUARANTINE, GATE_RESULT.name, quarantined)
@@ -408,14 +408,20 @@ def _register(
     has_all_days = names_all_days(text, {*named_views, *(table.name for table in tables)})
     if has_all_days:
         for table, table_snapshot in published.items():
-            in_memory = table_snapshot.in_memory(set(all_days)) if table in read_once else None
             create(
                 table.layer,
                 table,
-                table_snapshot.dataset(set(all_days), _repeated_columns(table)) if in_memory is None else in_memory,
+                _rows_of_days(table, table_snapshot, set(all_days), is_read_once=table in read_once),
             )
     _create_views(connection, "gold", ("gold", "silver"), named_views if has_all_days else {})
     return read
+
+
+def _rows_of_days(
+    table: Table, published: PublishedTable, days: Collection[ClusterDay], *, is_read_once: bool
+) -> pads.Dataset | pa.Table:
+    in_memory = published.in_memory(days) if is_read_once else None
+    return published.dataset(days, _repeated_columns(table)) if in_memory is None else in_memory
 
 
 def _repeated_columns(table: Table) -> list[str]:

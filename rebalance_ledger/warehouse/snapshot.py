@@ -29,7 +29,14 @@ from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.cluster_day import ClusterDay
 from rebalance_ledger.warehouse.content import Content
 from rebalance_ledger.warehouse.damage import naming_damage
-from rebalance_ledger.warehouse.data_files import data_files, dataset_of, days_of, files_of_days, rows_in_memory, rows_of
+from rebalance_ledger.warehouse.data_files import (
+    data_files,
+    dataset_of,
+    days_of,
+    files_of_days,
+    rows_in_memory,
+    rows_of,
+)
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError, one_line
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.state import State, read_state
