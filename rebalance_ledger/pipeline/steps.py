@@ -288,7 +288,7 @@ def report(day: Day) -> str:
     from rebalance_ledger.warehouse.snapshot import Snapshot
 
     write_metrics_file(day.warehouse)
-    snapshot = Snapshot(day.warehouse.root, day.cluster)
+    snapshot = Snapshot(day.warehouse.root)
     page = render_report(snapshot, find_day(snapshot, day.cluster, day.ds), group=None)
     return write_report(day.warehouse, day.cluster, day.ds, page)
 

@@ -51,6 +51,7 @@ class DataFile(NamedTuple):
         last_ds: Upper bound of the days of the rows.
         modified_ms: Time of the last change, in epoch milliseconds.
         size_bytes: Size of the file.
+        row_count: Number of its rows; None if the log does not have it.
     """
 
     logged_path: str
@@ -59,6 +60,7 @@ class DataFile(NamedTuple):
     last_ds: date
     modified_ms: int
     size_bytes: int
+    row_count: int | None
 
     @property
     def path(self) -> str:
@@ -80,7 +82,7 @@ def data_files(
     """
     actions = pa.table(delta.get_add_actions(flatten=True))
     bounds = ("partition.ds",) * 2 if "partition.ds" in actions.column_names else ("min.ds", "max.ds")
-    names = ("path", "partition.cluster", *bounds, "modification_time", "size_bytes")
+    names = ("path", "partition.cluster", *bounds, "modification_time", "size_bytes", "num_records")
     actions = actions.select([name for name in dict.fromkeys(names) if name in actions.column_names])
     of_cluster = day.cluster if day else cluster
     if of_cluster is not None:
@@ -89,10 +91,10 @@ def data_files(
         actions[name].to_pylist() if name in actions.column_names else [None] * len(actions) for name in names
     )
     files = [
-        DataFile(path, name, first, last, time, size)
+        DataFile(path, name, first, last, time, size, row_count)
         if first and last
-        else DataFile(path, name, *_ALL_DAYS, time, size)
-        for path, name, first, last, time, size in zip(*columns, strict=True)
+        else DataFile(path, name, *_ALL_DAYS, time, size, row_count)
+        for path, name, first, last, time, size, row_count in zip(*columns, strict=True)
     ]
     return files_of_days(files, {day}) if day else files
 

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 _PUBLICATIONS_READ_FIRST = 32
 """Number of the newest publications that are read before all others; one is nearly always sufficient."""
-_MOST_BYTES_IN_MEMORY = 4 * 1024**2
-"""Size of the Parquet files of a table that are read as a whole; in memory, they need about five times as much."""
+_MOST_ROWS_IN_MEMORY = 200_000
+"""Rows of a table that are read as a whole. Files say little about memory: equal rows of 60 days needed 171 times the size of their file."""
 
 
 class _OpenTable:
@@ -335,7 +335,7 @@ class PublishedTable:
         return dataset_of(self._opened.uri, self._schema, files, dictionary_columns, chosen)
 
     def in_memory(self, days: Collection[ClusterDay]) -> pa.Table | None:
-        """Return the rows of some published days as one table in memory; None if their files are too large for it.
+        """Return the rows of some published days as one table in memory; None if there are too many, or their number is unknown.
 
         Raises:
             QueryError: A file cannot be read.
@@ -343,7 +343,8 @@ class PublishedTable:
         if self._opened is None:
             return self._schema.empty_table()
         files = files_of_days(self._opened.files, days)
-        if sum(file.size_bytes for file in files) > _MOST_BYTES_IN_MEMORY:
+        row_counts = [file.row_count for file in files]
+        if None in row_counts or sum(filter(None, row_counts)) > _MOST_ROWS_IN_MEMORY:
             return None
         with naming_damage(self._opened.uri, [dataset_of(self._opened.uri, self._schema, files)]):
             return rows_in_memory(self._opened.uri, self._schema, files, days)

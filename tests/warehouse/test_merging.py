@@ -405,5 +405,5 @@ def test_a_file_is_read_into_memory_once_while_there_is_room(
     assert published.in_memory(day) == read
     with pytest.raises(QueryError, match=Path(file).name):
         published.in_memory(day)
-    monkeypatch.setattr(snapshot, "_MOST_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(snapshot, "_MOST_ROWS_IN_MEMORY", 1)
     assert published.in_memory(day) is None
