@@ -57,21 +57,19 @@ class GateDatabase:
 
     One with few rows keeps them in tables, and the plans of its statements too: with the tables of the next day, they run again.
     Planning takes as long as running them. DuckDB makes a plan again if a table has got other columns.
+
+    Attributes:
+        is_small: Whether the rows are few, so that they are kept in memory.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, *, is_small: bool) -> None:
         self._connection = connection
-        self._is_small = is_small
+        self.is_small = is_small
         self._columns: dict[str, list[tuple[str, str]]] = {}
         self._shown: set[str] = set()
         self._planned: dict[str, duckdb.DuckDBPyConnection] = {}
         prepare(connection)
         self._take_statements_as_written(connection)
-
-    @property
-    def is_small(self) -> bool:
-        """Whether the rows are few, so that they are kept in memory."""
-        return self._is_small
 
     def show(self, name: str, rows: pads.Dataset | pa.Table) -> None:
         """Show rows under the name that the statements use."""
@@ -99,11 +97,11 @@ class GateDatabase:
 
     def _take_statements_as_written(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Turn the optimizer off if rows are few: it takes two seconds, longer than the statements. Each connection has its own switch."""
-        if self._is_small:
+        if self.is_small:
             connection.execute("PRAGMA disable_optimizer")
 
     def _show(self, name: str, rows: duckdb.DuckDBPyRelation) -> None:
-        if self._is_small:
+        if self.is_small:
             self._keep(name, rows)
         else:
             rows.create_view(name, replace=True)
@@ -126,18 +124,22 @@ class GateDatabase:
         Raises:
             RuntimeError: A table has not been shown since the rows of an earlier day were removed.
         """
-        texts = [*statements, *SHARED_VIEWS.values()]
-        left_out = self._columns.keys() - SHARED_VIEWS.keys() - self._shown
+        shared = {
+            name: query
+            for name, query in SHARED_VIEWS.items()
+            if any(name in statement for statement in statements)
+        }
+        texts = [*statements, *shared.values()]
+        left_out = self._columns.keys() - shared.keys() - self._shown
         missing = sorted(name for name in left_out if any(name in text for text in texts))
         if missing:
             raise RuntimeError(
                 f"The rows of {', '.join(missing)} are of no day: show them before the metrics."
             )
-        for name, query in SHARED_VIEWS.items():
-            if any(name in statement for statement in statements):
-                self._keep_shared(name, query)
-        with ThreadPoolExecutor(_SMALL_STATEMENTS_AT_ONCE if self._is_small else 1) as pool:
-            answers = pool.map(self._rows_as_planned if self._is_small else self.rows, statements)
+        for name, query in shared.items():
+            self._keep(name, self._connection.sql(duckdb_sql(query)))
+        with ThreadPoolExecutor(_SMALL_STATEMENTS_AT_ONCE if self.is_small else 1) as pool:
+            answers = pool.map(self._rows_as_planned if self.is_small else self.rows, statements)
             return [_plain(row) for rows in answers for row in rows]
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
@@ -145,18 +147,6 @@ class GateDatabase:
         with self._connection.cursor() as connection:
             self._take_statements_as_written(connection)
             return _records(connection.execute(_parsed(statement)))
-
-    def _keep_shared(self, name: str, query: str) -> None:
-        """Store the rows that several statements read."""
-        planned = self._planned.get(name)
-        if planned is None:
-            self._connection.execute(f"CREATE OR REPLACE TABLE {name} AS {duckdb_sql(query)}")
-            if self._is_small:
-                self._columns[name] = []
-                self._planned[name] = self._plan(f"INSERT INTO {name} {duckdb_sql(query)}")
-        else:
-            self._connection.execute(f"TRUNCATE {name}")
-            planned.execute(_RUN_PLAN)
 
     def _rows_as_planned(self, statement: str) -> list[dict[str, Any]]:
         if statement not in self._planned:
@@ -176,10 +166,10 @@ def _records(answer: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
 
 
-def parse_statements() -> None:
-    """Translate and parse all statements, which takes the first `GateDatabase.metrics` of a process two seconds."""
+def translate_statements() -> None:
+    """Translate all statements, which takes the first `GateDatabase.metrics` of a process two seconds."""
     for statement in METRIC_STATEMENTS:
-        _parsed(statement)
+        duckdb_sql(statement)
 
 
 @cache

@@ -50,7 +50,7 @@ class SideBySide:
         self._warehouse = warehouse
         self._open = ExitStack()
         self._staged: dict[DayKey, StagedDay] = {}
-        self._reader = self._open.enter_context(ThreadPoolExecutor(1))
+        self._reader = ThreadPoolExecutor(1)
         self._announced: list[DayKey] = []
         self._settings: Mapping[str, ClusterSettings] = {}
         # Days of a batch that failed and are not computed yet: at least one of them is the cause.
@@ -84,12 +84,12 @@ class SideBySide:
         if staged is not None and staged.settings_sha256 == own.sha256:
             try:
                 result = staged.finish()
-                self._read_next()
             except OtherBaselineError:
                 LOGGER.info("The day before was published otherwise than it was staged: computed again")
             except ExportError as error:
                 LOGGER.info("%s: computed again", error)
             else:
+                self._read_next()
                 return result
         return build(
             self._spark,

@@ -152,10 +152,10 @@ def _small_database(memory_limit: str) -> Iterator[GateDatabase]:
             opened.push(waiting.opened)
         yield database
         database.clear()
-        replaced = _waiting_databases.pop(memory_limit, None)
-        _waiting_databases[memory_limit] = _WaitingDatabase(database, opened.pop_all())
-        if replaced is not None:  # Two days were measured at the same time.
-            replaced.opened.close()
+        if (
+            memory_limit not in _waiting_databases
+        ):  # Another one waits if two days were measured at the same time.
+            _waiting_databases[memory_limit] = _WaitingDatabase(database, opened.pop_all())
 
 
 def _config(folder: str, memory_limit: str) -> dict[str, str]:

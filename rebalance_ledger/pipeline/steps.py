@@ -204,9 +204,9 @@ def _load_later_steps() -> None:
     import rebalance_ledger.gate.judge
     import rebalance_ledger.report.day_report
     import rebalance_ledger.warehouse.publish  # noqa: F401 - what takes time is to import these
-    from expectations.measurement import parse_statements
+    from expectations.measurement import translate_statements
 
-    parse_statements()
+    translate_statements()
 
 
 def gate(day: Day) -> Verdict:

@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 _ALL_DAYS: Final = (date.min, date.max)
 _MOST_DAYS_LISTED: Final = 366
 _MOST_REMEMBERED_BYTES: Final = 64 * 1024**2
-_remembered: Final[dict[tuple[str, str], pa.Table]] = {}
-"""URI of a table and path of a file -> its rows, the least recently read first; see `rows_in_memory`."""
-_remembered_bytes: Final[dict[tuple[str, str], int]] = {}
+_remembered: Final[dict[tuple[str, str], tuple[pa.Table, int]]] = {}
+"""URI of a table and path of a file -> its rows and their bytes, the least recently read first; see `rows_in_memory`."""
 _remembering: Final = Lock()
 _DAY_FIELDS: Final = (pa.field("cluster", pa.string()), pa.field("ds", pa.date32()))
 
@@ -195,17 +194,16 @@ def rows_in_memory(
         unread = [file for file in files if (uri, file.path) not in _remembered]
         fragments = dataset_of(uri, schema, unread).get_fragments()
         for file, fragment in zip(unread, fragments, strict=True):
-            _remembered[uri, file.path] = fragment.to_table(schema=schema)
-            _remembered_bytes[uri, file.path] = _remembered[uri, file.path].nbytes
+            rows = fragment.to_table(schema=schema)
+            _remembered[uri, file.path] = rows, rows.nbytes
         rows_of_files = []
         for file in files:
-            rows = _remembered[uri, file.path] = _remembered.pop((uri, file.path))
+            rows, _ = _remembered[uri, file.path] = _remembered.pop((uri, file.path))
             rows_of_files.append(
                 rows.filter(_condition_of_days(days)) if _may_have_others(file, days) else rows
             )
-        while sum(_remembered_bytes.values()) > _MOST_REMEMBERED_BYTES:
-            oldest = next(iter(_remembered))
-            del _remembered[oldest], _remembered_bytes[oldest]
+        while sum(size_bytes for _, size_bytes in _remembered.values()) > _MOST_REMEMBERED_BYTES:
+            del _remembered[next(iter(_remembered))]
     return pa.concat_tables([schema.empty_table(), *rows_of_files])
 
 

@@ -346,7 +346,7 @@ class PublishedTable:
         row_counts = [file.row_count for file in files]
         if None in row_counts or sum(filter(None, row_counts)) > _MOST_ROWS_IN_MEMORY:
             return None
-        with naming_damage(self._opened.uri, [dataset_of(self._opened.uri, self._schema, files)]):
+        with naming_damage(self._opened.uri, map(self.dataset, [days])):  # Made after an error only.
             return rows_in_memory(self._opened.uri, self._schema, files, days)
 
     def as_written(self, day: ClusterDay) -> tuple[pads.Dataset, list[str]] | None:
