@@ -31,6 +31,9 @@ _CAUSES: Final = {
     "Too many open files": (
         "A process of Spark may not open enough files (Too many open files): increase `ulimit -n` to 1024 or more, then"
     ),
+    "INVALID_DRIVER_MEMORY": (
+        "The driver has less memory than Spark requires: increase spark.driver.memory to 512m or more, then"
+    ),
     "java.lang.OutOfMemoryError": (
         "A Java process of Spark has too little memory: increase spark.driver.memory or, on a cluster, spark.executor.memory, then"
     ),

@@ -182,7 +182,7 @@ def show_tables(warehouse: str, wanted: str | None = None) -> None:
     shown_views = {name: text for name, text in views().items() if wanted in {None, name, f"gold.{name}"}}
     if wanted is not None and not tables and not shown_views:
         names = [*(table.name for table in (*GOLD_TABLES, *SILVER_TABLES)), *views()]
-        suggestion = did_you_mean(wanted.rpartition(".")[2], names, most=2, cutoff=0.5)
+        suggestion = did_you_mean(wanted.rpartition(".")[2], names, most=2, cutoff=0.6)
         raise QueryError(
             f"There is no table or view {wanted!r}: {suggestion or '`ledger tables` lists them.'}"
         )

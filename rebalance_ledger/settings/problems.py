@@ -93,6 +93,8 @@ def _what_is_wrong(error: ErrorDetails) -> str:
         return "there is no such setting" + (f"; {suggestion}" if suggestion else "")
     if error["type"] == "union_tag_invalid":
         return f"there is no strategy {context['tag']}; it must be one of {context['expected_tags']}"
+    if error["type"] == "string_type" and error["input"] is None:
+        return "must be a string, and has no value: write one, or remove the key"
     if error["type"] == "string_type" and not isinstance(error["input"], (dict, list)):
         return f"must be a string, and YAML reads {_as_yaml(error['input'])}: put it in quotes"
     sentence = _SENTENCES.get(error["type"], error["msg"])

@@ -135,6 +135,20 @@ def test_a_configuration_without_delta(exports: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+def test_a_driver_with_too_little_memory(exports: Path, tmp_path: Path) -> None:
+    conf = configuration(tmp_path / "conf", "spark.driver.memory 300m")
+
+    exit_code, errors = run(_LEDGER, exports, SPARK_CONF_DIR=conf)
+
+    assert exit_code == 1
+    assert errors.splitlines()[-1] == (
+        "The driver has less memory than Spark requires: increase spark.driver.memory to 512m or more, then run the same command again. "
+        "Nothing of this day was published."
+    )
+    assert "Traceback" not in errors
+
+
+@pytest.mark.spark
 def test_a_java_that_is_killed(exports: Path) -> None:
     exit_code, errors = run(_KILLED, exports, **_OF_ANOTHER_SPARK)
 

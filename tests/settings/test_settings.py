@@ -239,6 +239,10 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
             "clusters.c.deadlines.export_by: must be a string, and YAML reads the number 1500: put it in quotes",
         ),
         (
+            "clusters: {c: {groups: {g: {strategy: MACHINE_ROOM, consumer_idcs: [null]}}}}",
+            "clusters.c.groups.g.consumer_idcs.0: must be a string, and has no value: write one, or remove the key",
+        ),
+        (
             "clusters: {c: {deadlines: {export_by: '8:30'}}}",
             'clusters.c.deadlines.export_by: must be a time such as "08:30", up to "47:59"',
         ),
