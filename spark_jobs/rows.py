@@ -85,7 +85,9 @@ def read_delta(spark: SparkSession, schema: StructType, place: str, version: int
     """Read a version of a Delta table; columns that this version does not have yet are null."""
     rows = spark.read.format("delta").option("versionAsOf", version).load(place)
     missing = {
-        field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in rows.columns
+        field.name: F.lit(None).cast(field.dataType.simpleString())
+        for field in schema
+        if field.name not in rows.columns
     }
     return rows.withColumns(missing).select(*schema.fieldNames())
 
@@ -102,8 +104,8 @@ def from_rows(spark: SparkSession, schema: pa.Schema, rows: Iterable[tuple[Any, 
 
 def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
     """Return an empty DataFrame; Spark removes it, and what is joined with it, from a plan."""
-    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
-    return spark.range(1).where(F.lit(col=False)).select(*columns)
+    columns = [f"CAST(NULL AS {field.dataType.simpleString()}) AS `{field.name}`" for field in schema]
+    return spark.range(1).where(F.lit(col=False)).selectExpr(*columns)
 
 
 def in_one_part_if_small(spark: SparkSession, rows: DataFrame) -> DataFrame:

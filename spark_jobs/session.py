@@ -13,18 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
 from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES, driver_options
 from rebalance_ledger.storage.location import variables
+from spark_jobs.jvm_calls import save_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from py4j.java_gateway import JavaClass, JVMView
+    from py4j.java_gateway import JVMView
 
     from rebalance_ledger.tables import Table
 
@@ -48,14 +49,6 @@ _BROADCAST_TIMEOUT_S: Final = 3600
 
 _LISTING_TASKS: Final = 8
 """By default, Spark starts one task for each file of many days to get its size."""
-
-_CLASSES_OF_FUNCTIONS: Final = (
-    "functions",
-    "org.apache.spark.sql.functions",
-    "PythonUtils",
-    "PythonSQLUtils",
-)
-"""JVM names that PySpark 4 uses; an unused name has no effect."""
 
 
 def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
@@ -82,7 +75,7 @@ def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
         builder = builder.config(setting, value)
     with _interrupted_afterwards():
         spark = builder.getOrCreate()
-    _remember_classes(java(spark))
+    save_calls(java(spark))
     _name_call_site(spark)
     return spark
 
@@ -107,30 +100,6 @@ def _interrupted_afterwards() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous)
     if received:
         signal.raise_signal(signal.SIGINT)
-
-
-def _remember_classes(jvm: JVMView) -> None:
-    """Cache the classes behind PySpark's functions, and their members, as attributes of the JVM view.
-
-    Otherwise Py4J asks the JVM for each function call what the name of the class is, and what that of its method: the JVM searches every
-    jar of Spark for the one and all methods of the class for the other, 23,000 times for a small day, a seventh of its CPU time.
-    """
-    for name in _CLASSES_OF_FUNCTIONS:
-        java_class = getattr(jvm, name)
-        if not isinstance(java_class, _RememberedMembers):
-            setattr(jvm, name, _RememberedMembers(java_class))
-
-
-class _RememberedMembers:
-    """A Java class whose static members are looked up once."""
-
-    def __init__(self, java_class: JavaClass) -> None:
-        self._java_class = java_class
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # a method, or the value of a constant
-        member = getattr(self._java_class, name)
-        setattr(self, name, member)
-        return member
 
 
 def _object_store_settings() -> dict[str, str]:

@@ -104,7 +104,12 @@ def finding_when(
 
 
 def _typed(value: Column | str, column: TableColumn) -> Column:
-    return (value if isinstance(value, Column) else F.lit(value)).cast(column.type).alias(column.name)
+    return _literal(value, column) if isinstance(value, str) else value.cast(column.type).alias(column.name)
+
+
+@cache
+def _literal(value: str, column: TableColumn) -> Column:
+    return F.lit(value).cast(column.type).alias(column.name)
 
 
 @cache
