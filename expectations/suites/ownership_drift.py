@@ -379,7 +379,9 @@ SELECT
   IF(count(strategy) > 0, array_join(array_sort(collect_set(strategy)), ' and '), NULL) AS reported_strategy,
   bool_or(NOT reports_queues) AS is_puller, bool_or(is_by_hand) AS is_by_hand,
   bool_or(NOT is_client_rebalance) AS is_asking, max(client_version) AS own_version,
-  min(unix_millis(captured_at) - unix_millis(started_at)) AS client_age_ms,
+  min(IF(started_at IS NULL, NULL, struct(
+    abs(unix_millis(captured_at) - unix_millis(started_at)) AS distance_ms, unix_millis(captured_at) - unix_millis(started_at) AS age_ms
+  ))).age_ms AS client_age_ms,
   count_if(is_process AND state = 'online') AS process_count,
   CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline'
     ELSE 'unknown' END AS state
@@ -474,7 +476,8 @@ member_number AS (
     count_if(process_count > 1) AS shared_client_id_count,
     count_if(process_count = 0 AND connection_count > broker_count) AS repeated_client_id_count,
     size(collect_set(reported_strategy)) AS strategy_count, size(collect_set(client_language)) AS language_count,
-    size(collect_set(client_version)) AS version_count, min(client_age_ms) AS newest_client_age_ms
+    size(collect_set(client_version)) AS version_count,
+    min(IF(client_age_ms IS NULL, NULL, struct(abs(client_age_ms) AS distance_ms, client_age_ms AS age_ms))).age_ms AS newest_client_age_ms
   FROM member JOIN member_list USING (consumer_group)
   GROUP BY consumer_group
 ),
@@ -686,6 +689,9 @@ judged AS (
   FROM supposed LEFT JOIN hidden_group USING (consumer_group)
 )"""
 
+_IS_NOT_LOST_BY_OWNER: Final = "(drift.state <> 'unowned' OR size(chosen) = 0)"
+"""An owner that does not hold what its own rule gives it: other members' rules and subscriptions do not explain that."""
+
 _HAS_EVIDENCE: Final[dict[str, str]] = {
     "group_offline": "group_state = 'offline'",
     "route_missing": "coalesce(most_queues, 0) = 0",
@@ -697,11 +703,11 @@ _HAS_EVIDENCE: Final[dict[str, str]] = {
     "not_in_config_list": "strategy = 'CONFIG'",
     "config_list_overlap": "strategy = 'CONFIG'",
     "queue_not_in_route": "reason = 'queue_not_in_route'",
-    "subscriptions_differ": "coalesce(subscriber_count, 0) < answering_count",
+    "subscriptions_differ": f"coalesce(subscriber_count, 0) < answering_count AND {_IS_NOT_LOST_BY_OWNER}",
     # Members that report none have the strategy of the settings.
-    "mixed_strategies": "size(strategies) > 1 OR size(strategies) = 1 AND has_member_without_strategy "
-    "AND NOT array_contains(strategies, configured_strategy)",
-    "mixed_clients": "variant_count > 1",
+    "mixed_strategies": "(size(strategies) > 1 OR size(strategies) = 1 AND has_member_without_strategy "
+    f"AND NOT array_contains(strategies, configured_strategy)) AND {_IS_NOT_LOST_BY_OWNER}",
+    "mixed_clients": f"variant_count > 1 AND {_IS_NOT_LOST_BY_OWNER}",
     "mixed_parameters": "reason = 'mixed_parameters' OR has_member_parameters",
     "old_machine_room": "strategy = 'MACHINE_ROOM' AND has_old_client",
     "member_lists_differ": "list_count > 1 OR has_ghost OR has_doubled_id",

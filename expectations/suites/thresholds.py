@@ -578,7 +578,7 @@ REQUEST_MODE_SOURCES: Final = tuple(vocabulary.RequestModeSource)
 NON_ASCII_PATTERN: Final = r"[^\x00-\x7F]"
 """Characters that Java and clients that sort names by byte may order differently."""
 
-GRPC_CLIENT_ID_PATTERN: Final = r"^.+@\d+@\d+@-?[0-9a-z]+$"
+GRPC_CLIENT_ID_PATTERN: Final = r"^(.+@\d+@\d+@-?[0-9a-z]+|.+@\d+#\d+_\d+|[^@:]*[A-Za-z][^@:]*@\d+#\d{1,6})$"
 """The id pattern of gRPC clients, which have no process table to query."""
 
 GROUP_STATES: Final = tuple(vocabulary.GroupState)

@@ -508,7 +508,10 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
             .when(F.max(F.col("state") == "offline"), "offline")
             .otherwise("unknown")
             .alias("client_state"),
-            F.min("client_age_ms").alias("client_age_ms"),
+            # The age nearest to zero: it is negative if the client's clock is ahead.
+            F.min(
+                F.when(F.col("client_age_ms").isNotNull(), F.struct(F.abs("client_age_ms"), "client_age_ms"))
+            )["client_age_ms"].alias("client_age_ms"),
             F.count_if(is_online & F.col("is_process")).cast("int").alias("process_count"),
         )
     )

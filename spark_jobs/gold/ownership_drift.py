@@ -238,7 +238,9 @@ def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFram
         .agg(F.count_distinct("broker_name").cast("int").alias("divergent_broker_count"))
     )
     is_readable = F.exists("brokers", lambda broker: broker["queue_count"] > 0)
-    youngest = F.array_min(F.transform("variants", lambda member: member["client_age_ms"]))
+    # The age nearest to zero, so that a clock that is an hour ahead does not hide a member that was just started.
+    ages = F.array_compact(F.transform("variants", lambda member: member["client_age_ms"]))
+    youngest = F.array_min(F.transform(ages, lambda age: F.struct(F.abs(age), age.alias("age_ms"))))["age_ms"]
     of_group_and_topic = subscriptions.select(
         *_SUBSCRIPTION,
         "group_state",
@@ -492,11 +494,13 @@ def _configuration_cause() -> Column:
     is_deviation = ((F.size("unasked") == 0) & ~_has_repeated_ids()) & (
         F.arrays_overlap("chosen", deviator) | F.arrays_overlap("observed_client_ids", deviator)
     )
+    # The owner has answered, and does not hold what its own rule gives it: other members' rules and subscriptions do not explain that.
+    is_lost_by_owner = (F.col("state") == "unowned") & (F.size("chosen") > 0)
     return (
-        F.when(strategy.eqNullSafe(MIXED), "mixed_strategies")
+        F.when(strategy.eqNullSafe(MIXED) & ~is_lost_by_owner, "mixed_strategies")
         .when(_has_shared_ids(), "duplicate_client_id")
         .when(F.coalesce(is_deviation, F.lit(col=False)), "parameters_differ")
-        .when(F.col("unsubscribed_client_count") > 0, "subscriptions_differ")
-        .when(F.col("language_count") > 1, "mixed_clients")
+        .when((F.col("unsubscribed_client_count") > 0) & ~is_lost_by_owner, "subscriptions_differ")
+        .when((F.col("language_count") > 1) & ~is_lost_by_owner, "mixed_clients")
         .when(strategy.eqNullSafe("CONFIG") & (F.col("state") == "unowned"), "not_in_config_list")
     )

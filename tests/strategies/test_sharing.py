@@ -66,7 +66,12 @@ def test_readers_are_the_clients_to_which_the_broker_gives_the_queue(seed: int) 
     [
         ("app-7f9c@1@0@3kd81hz0a", True),
         ("host.example.com@30211@12@-1y2p0ij32e8e7", True),
+        ("app-7f9c@30211#0_1794790000000", True),
+        ("app-7f9c@30211#12", True),
         ("10.0.0.1@30211#712381237123", False),
+        ("10.0.0.1@30211#12", False),
+        ("fe80::a1%eth0@30211#12", False),
+        ("app-7f9c@30211#712381237123", False),
         ("10.0.0.1@DEFAULT", False),
         ("10.0.0.1@member@unit-1", False),
         ("10.0.0.1@7@unit@STREAM", False),

@@ -39,6 +39,8 @@ clusters:
         virtual_node_count: 10
       go_member_with_another_strategy:
         strategy: AVG_BY_CIRCLE
+      owner_that_lost_a_queue_beside_another_language:
+        strategy: AVG
       route_that_vanished_from_rooms:
         strategy: MACHINE_ROOM
         consumer_idcs: [hz]
@@ -309,6 +311,37 @@ def member_that_does_not_subscribe(sources: SourceAnswer) -> None:
     sources.lists("c1", "c2")
     sources.client("c1", "a/0", "a/1")
     sources.client("c2", topics=["another"])
+
+
+@case(
+    {"a/0": MATCH, "a/1": unowned(None), "b/0": MATCH, "b/1": unowned("subscriptions_differ")},
+)
+def owner_that_lost_a_queue_beside_a_member_that_does_not_subscribe(sources: SourceAnswer) -> None:
+    """Add a member that counts in the division without subscribing; this takes no other member's share away."""
+    sources.route()
+    sources.lists("c1", "c2", "c3")
+    sources.client("c1", "a/0")
+    sources.client("c2", "b/0")
+    sources.client("c3", topics=["another"])
+
+
+@case({"a/0": MATCH, "a/1": unowned(None), "b/0": MATCH, "b/1": MATCH})
+def owner_that_lost_a_queue_beside_another_language(sources: SourceAnswer) -> None:
+    """Add Java and Go clients, which have one AVG."""
+    sources.route()
+    sources.lists("c1", "c2", c2=("GO", 479))
+    sources.client("c1", "a/0")
+    sources.client("c2", "b/0", "b/1", strategy=None)
+
+
+@case(
+    {"a/0": MATCH, "a/1": twice("mixed_strategies"), "a/2": unowned("mixed_strategies"), "a/3": unowned(None)}
+)
+def owner_that_lost_a_queue_beside_another_strategy(sources: SourceAnswer) -> None:
+    sources.route({"a": 4})
+    sources.lists("c1", "c2", brokers="a")
+    sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "a/1", strategy="AVG_BY_CIRCLE")
 
 
 @case()
@@ -719,6 +752,15 @@ def client_that_has_just_started(sources: SourceAnswer) -> None:
     sources.route()
     sources.lists("c1", "c2", "c3")
     sources.client("c1", "a/0", "a/1")
+    sources.client("c2", "b/0", "b/1")
+    sources.client("c3", age_s=5)
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": foreign("not_yet_rebalanced")})
+def client_that_has_just_started_beside_one_whose_clock_is_ahead(sources: SourceAnswer) -> None:
+    sources.route()
+    sources.lists("c1", "c2", "c3")
+    sources.client("c1", "a/0", "a/1", age_s=-3600)
     sources.client("c2", "b/0", "b/1")
     sources.client("c3", age_s=5)
 

@@ -143,7 +143,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "newest_client_age_ms",
             "bigint",
-            "Milliseconds from the start of the group's youngest member, by its clock, to its answer; negative if its clock is ahead; null if unknown.",
+            "Milliseconds from the start of the group's youngest member, by its clock, to its answer; negative if its clock is ahead. Of several members, the value nearest to zero; null if unknown.",
             unit="ms",
         ),
         Column(

@@ -17,7 +17,7 @@ connected AS (
         client_id,
         list_sort(list_distinct(list(
             client_language || CASE
-                WHEN regexp_matches(client_id, '^.+@\d+@\d+@-?[0-9a-z]+$') AND coalesce(len(strategies), 0) = 0 THEN ' (gRPC)'
+                WHEN regexp_matches(client_id, '^(.+@\d+@\d+@-?[0-9a-z]+|.+@\d+#\d+_\d+|[^@:]*[A-Za-z][^@:]*@\d+#\d{1,6})$') AND coalesce(len(strategies), 0) = 0 THEN ' (gRPC)'
                 ELSE ' ' || coalesce(client_version, 'unknown release')
             END
         ))) AS releases
