@@ -288,6 +288,15 @@ def unreported_mixed_strategies(day: StagedDay, group: str) -> None:
 
 
 @fault("ownership_drift.cause_has_evidence")
+def other_releases_blamed_for_a_queue_that_its_owner_lost(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    for row in day.of("consumer_client", consumer_group=group, client_id="c3"):
+        row["client_version"] = "V5_1_0"
+    day.remove("observed_owner", consumer_group=group, broker_name="broker-a", queue_id=0)
+    add_drift(day, group)[0]["likely_cause"] = "mixed_clients"
+
+
+@fault("ownership_drift.cause_has_evidence")
 def duplicate_client_ids_that_no_broker_lists(day: StagedDay, group: str) -> None:
     remove_holder(day, group)["likely_cause"] = "duplicate_client_id"
 
