@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup collector object-store run test unit test-with-spark test-without-spark test-dags lint differential fuzz e2e e2e-ci e2e-ci-airflow e2e-ci-clusters faults e2e-cluster bench airflow replay docs pictures lock audit clean image up down demo
 
-# The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
+# Use the first interpreter that starts; shims of version managers may exist without an installed version.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
 IN_ENVIRONMENT := setup/in-environment
 # The tests of `make test`, as pytest's marks say it, in another time zone than most servers: code that reads the machine's zone fails.
@@ -35,7 +35,7 @@ collector: setup ## the jars of the live collector, which also fetches them itse
 run: setup ## the daily ledger of the bundled sample, three days, through Airflow
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.pipeline.sample_run
 
-airflow: setup ## Airflow's scheduler and pages on this machine alone; end it with Ctrl-C
+airflow: setup ## all components of Airflow on this machine, reachable from it only; end them with Ctrl-C
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.pipeline.airflow_server
 
 replay: setup ## beside `make airflow`: the days of the landed exports from `cluster_export` on, one after the other
@@ -62,7 +62,7 @@ lint: setup ## ruff, mypy (strict) and the direction of imports
 	@$(IN_ENVIRONMENT) lint-imports
 
 # Two at a time, the long ones first: the others run beside the longer of these once the shorter has ended. Lint uses one core.
-test: setup ## lint, and every test but the three kinds below; those with Spark beside those without
+test: setup ## lint, and all tests except those marked e2e, e2e_cluster, faults or differential
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line lint test-without-spark test-with-spark test-dags unit
 
 test-with-spark: setup
@@ -80,7 +80,7 @@ unit: setup ## tests without a JVM, Airflow or whole days: rules, formats, expor
 differential: setup ## strategies and offset files against RocketMQ's own Java classes, five releases; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m differential tests/differential
 
-fuzz: setup ## a million drawn offset files against the same classes, and days with altered answers (LEDGER_CASES, LEDGER_CLUSTERS, LEDGER_SEED); an hour
+fuzz: setup ## a million random offset files against the same classes, and days with altered answers (LEDGER_CASES, LEDGER_CLUSTERS, LEDGER_SEED); an hour
 	@LEDGER_CASES=$${LEDGER_CASES:-1000000} $(IN_ENVIRONMENT) pytest -m differential tests/differential/test_java_offset_files.py -k fresh
 	@LEDGER_CLUSTERS=$${LEDGER_CLUSTERS:-30} $(IN_ENVIRONMENT) pytest -m faults tests/faults/test_altered_exports.py
 
@@ -122,5 +122,5 @@ lock: setup ## resolve the dependencies again, with hashes
 audit: setup ## known weaknesses of what is locked, by the registry's own data: 1 if there are any, 2 if a package could not be judged
 	@$(PYTHON) -m setup.audit
 
-clean: ## remove all that set-up and runs have made
+clean: ## remove what set-up and runs have created, except the published tables (data/warehouse)
 	@rm -rf .local .venv *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
