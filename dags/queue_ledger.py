@@ -56,8 +56,8 @@ def _clusters() -> list[str]:
     dag_id="queue_ledger",
     description="A day of all clusters: deadlines, backfills.",
     doc_md=__doc__,
-    # At midnight and without an interval, so that logical date, run id, data interval and `ds` are the same day, and
-    # both dates of a backfill are included.
+    # The data interval is empty: it starts and ends at the logical date, midnight. So logical date, run-after date, run id
+    # and `ds` are the same day, and both dates of a backfill are included.
     schedule=CronTriggerTimetable("0 0 * * *", timezone="UTC"),
     start_date=datetime(2024, 1, 1, tzinfo=UTC),
     catchup=False,

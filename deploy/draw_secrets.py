@@ -44,11 +44,11 @@ def _fernet_key() -> str:
 
 
 class Secret(NamedTuple):
-    """One drawn value.
+    """One generated value.
 
     Attributes:
         file: Its path below the folder of secrets.
-        draw: Makes a new value.
+        draw: Function that generates a new value.
         variable: The variable of `.env` that gives the value instead; empty if there is none.
         is_replaceable: Whether a later value of the variable replaces the file.
     """
@@ -118,11 +118,11 @@ def _ensure(folder: Path, secret: Secret, given: str) -> str:
         _replace(file, given)
         return f"taken from {secret.variable}"
     _write_once(file, secret.draw())
-    return "drawn"
+    return "generated"
 
 
 def _derived(folder: Path) -> dict[str, str]:
-    """Return the files that hold a secret in the form that a program wants, by their paths."""
+    """Return the files that contain a secret in the form that a program requires, by their paths."""
     password = quote((folder / METADATA_PASSWORD).read_text(), safe="")
     spark = (folder / SPARK_SECRET).read_text()
     return {

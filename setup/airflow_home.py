@@ -15,13 +15,9 @@ _LOCK = ROOT / "requirements" / "lock.txt"
 _WITH_TABLES = r"^apache-airflow(?:-providers-(?:edge3|fab))?==\S+"
 _IN_ENVIRONMENT = ROOT / "setup" / "in-environment"
 POOLS = (
-    ("ledger_publish", "1", "One writer to the published tables at a time: Delta on a local disk needs it."),
-    (
-        "ledger_build",
-        "1",
-        "Spark applications at a time: on two cores three at once save no time and need three heaps.",
-    ),
-    ("cluster_export", "1", "Live clusters that are asked at a time; each has a JVM of its own."),
+    ("ledger_publish", "1", "One writer of the published tables; Delta on a file system requires it."),
+    ("ledger_build", "1", "Concurrent Spark applications and gates."),
+    ("cluster_export", "1", "Concurrent captures of live clusters; each starts a JVM."),
 )
 
 

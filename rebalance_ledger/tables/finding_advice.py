@@ -35,7 +35,7 @@ ADVICE_BY_CAUSE: Final[Mapping[str, str]] = MappingProxyType(
         "not_yet_rebalanced": "Check again after a minute: a client has just started or is releasing the queue.",
     }
 )
-"""Cause of `ownership_drift` -> what to do, for those that an owner's mistake can have."""
+"""Likely cause -> advice, for findings on owners and on failed sources."""
 
 ADVICE: Final[Mapping[str, str]] = MappingProxyType(
     {

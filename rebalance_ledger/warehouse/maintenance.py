@@ -281,8 +281,8 @@ def _old_data_docs(warehouse: Warehouse, before: datetime, *, is_applied: bool) 
 def _old_folders(root: str, before: datetime) -> Iterator[tuple[str, int]]:
     """Yield the folders `<root>/<cluster>/<ds>` without later writes, and the number of files in each.
 
-    A folder of another name is not of the ledger. Each folder is read when it is its turn, so that the caller removes nothing that was
-    written while other folders were removed.
+    A folder of another name is not of the ledger. Each folder is read just before it is removed, so that the caller removes nothing that
+    was written while other folders were removed.
     """
     for cluster in _folders(root):
         for name in _folders(f"{root}/{cluster}"):

@@ -22,7 +22,7 @@ QUEUE_SHARING = Table(
         Column(
             "request_mode",
             "string",
-            "How members that leave the division to the broker fetch: `POP` or `PULL`; null if unknown, or where the brokers of the topic differ.",
+            "How members get messages if the broker divides the queues: `POP` or `PULL`; `CLIENT` if the broker does not support request modes (before 5.0.0), so that its clients divide the queues. Null if unknown, or if the brokers of the topic differ.",
             values=tuple(RequestMode),
         ),
         Column(

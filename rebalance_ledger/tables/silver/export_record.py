@@ -14,7 +14,7 @@ EXPORT_RECORD = Table(
         Column("kind", "string", "Kind of the record; see docs/export-contract.md.", nullable=False),
         Column("file", "string", "Path inside the export.", nullable=False),
         Column("line_number", "bigint", "Line of the file, from 1.", nullable=False),
-        Column("captured_at", "timestamp", "Time of the request to the source (UTC)."),
+        Column("captured_at", "timestamp", "Time of the answer (UTC)."),
         Column("nameserver", "string", "The queried name server, if any."),
         Column("broker_name", "string", "The queried broker, if any."),
         Column("consumer_group", "string", "The consumer group of the request, if any."),

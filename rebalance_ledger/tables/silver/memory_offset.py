@@ -27,6 +27,6 @@ MEMORY_OFFSET = Table(
             nullable=False,
             unit="messages",
         ),
-        Column("captured_at", "timestamp", "Time of the request to the client (UTC).", nullable=False),
+        Column("captured_at", "timestamp", "Time of the answer (UTC).", nullable=False),
     ),
 )

@@ -29,6 +29,6 @@ QUEUE_OFFSET = Table(
             "timestamp",
             "When the newest message was stored (UTC), by the broker's clock; null if none is known.",
         ),
-        Column("captured_at", "timestamp", "Time of the request to the broker (UTC).", nullable=False),
+        Column("captured_at", "timestamp", "Time of the answer (UTC).", nullable=False),
     ),
 )
