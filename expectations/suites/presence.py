@@ -126,7 +126,8 @@ stated_group AS (
   GROUP BY consumer_group, topic
 ),
 registered_broker AS (SELECT DISTINCT broker_name FROM silver_broker WHERE broker_name IS NOT NULL),
--- A broker without an answer about the group, unless it has no configuration of the group and so cannot have its members.
+-- A broker without an answer about the group, unless it was not asked and has no configuration of the group. Before 5.1.1, a broker
+-- registers members of groups that it has no configuration of, so an error is no answer.
 unanswered AS (
   SELECT consumer_group, TRUE AS is_unanswered
   FROM (SELECT DISTINCT consumer_group FROM stated_group) CROSS JOIN registered_broker
@@ -140,7 +141,7 @@ unanswered AS (
   ) USING (consumer_group, broker_name)
   GROUP BY consumer_group
   HAVING count_if(NOT coalesce(state, 'unknown') IN ('online', 'offline')
-    AND NOT (coalesce(is_read, FALSE) AND NOT coalesce(is_configured, FALSE))) > 0
+    AND NOT (state IS NULL AND coalesce(is_read, FALSE) AND NOT coalesce(is_configured, FALSE))) > 0
 ),
 answer_of_broker AS (
   SELECT

@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from expectations.suites.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
-from expectations.suites.thresholds import DIVERGENCE_STATES, ROUTE_DIFFERENCES
+from expectations.suites.thresholds import (
+    DIVERGENCE_STATES,
+    OWN_TOPIC_PREFIXES,
+    ROUTE_DIFFERENCES,
+    SYSTEM_TOPICS,
+)
 from rebalance_ledger.tables import ROUTE_DIVERGENCE
 
 ANSWERS_ACCOUNTED: Final = Expectation(
@@ -89,11 +94,21 @@ _BETWEEN = {
     "order_conf": _varies("order_topic_conf"),
     "addresses": "count(route_broker) OVER of_broker > 0 AND has_other_address",
 }
+_IS_OWN_TOPIC = " OR ".join(
+    (
+        *(f"startswith(topic, {quoted(prefix)})" for prefix in OWN_TOPIC_PREFIXES),
+        f"topic IN {quoted_list(SYSTEM_TOPICS)}",
+        "topic = broker_name",
+        "coalesce(is_topic_of_cluster, FALSE)",
+    )
+)
 _AGAINST_CONFIG = {
     "config_read_queues": "read_queue_count <> config_read_queue_count",
     "config_write_queues": "write_queue_count <> config_write_queue_count",
     "config_perm": "perm <> config_perm",
-    "not_configured": "route_broker IS NOT NULL AND has_configs AND config_broker IS NULL",
+    # Metadata exported by mqadmin has no topics of RocketMQ's own, such as the one that every broker creates at its start.
+    "not_configured": "route_broker IS NOT NULL AND has_configs AND config_broker IS NULL AND "
+    f"(coalesce(has_own_topics, FALSE) OR NOT ({_IS_OWN_TOPIC}))",
     "not_routed": "route_broker IS NULL AND config_broker IS NOT NULL",
 }
 _FOUND = ", ".join(
@@ -119,9 +134,19 @@ answered_broker AS (
   SELECT DISTINCT broker_name, TRUE AS has_configs
   FROM silver_export_record WHERE kind = 'broker_topic_config' AND state = 'payload'
 ),
+broker_with_own_topics AS (
+  SELECT DISTINCT broker_name, TRUE AS has_own_topics FROM silver_topic_config WHERE topic = 'SELF_TEST_TOPIC'
+),
+topic_of_cluster AS (
+  SELECT DISTINCT broker_name, topic, TRUE AS is_topic_of_cluster
+  FROM (
+    SELECT broker_name, broker_cluster_name AS topic FROM silver_broker
+    UNION SELECT broker_name, concat(broker_cluster_name, '_REPLY_TOPIC') FROM silver_broker
+  )
+),
 answer_of_nameserver AS (
   SELECT
-    topic, broker_name, nameserver, is_answer, has_other_address, addresses, has_configs,
+    topic, broker_name, nameserver, is_answer, has_other_address, addresses, has_configs, has_own_topics, is_topic_of_cluster,
     route.broker_name AS route_broker, {", ".join(f"route.{name} AS {name}" for name in _ROUTE_COLUMNS)},
     config.broker_name AS config_broker, {", ".join(f"config.{name} AS config_{name}" for name in _CONFIG_COLUMNS)}
   FROM named_broker
@@ -132,6 +157,8 @@ answer_of_nameserver AS (
   LEFT JOIN (SELECT broker_name, count(DISTINCT addresses) > 1 AS has_other_address FROM listed_broker GROUP BY broker_name)
     USING (broker_name)
   LEFT JOIN answered_broker USING (broker_name)
+  LEFT JOIN broker_with_own_topics USING (broker_name)
+  LEFT JOIN topic_of_cluster USING (broker_name, topic)
 ),
 found_difference AS (
   SELECT

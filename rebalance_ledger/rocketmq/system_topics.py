@@ -13,6 +13,9 @@ from typing import Final
 OWN_TOPIC_PREFIXES: Final = ("%RETRY%", "%DLQ%", "rmq_sys_")
 """Retry and dead letter topics, which a broker writes when a consumer gives a message back, and system topics."""
 
+SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
+"""A topic that every broker has from its start on (`TopicConfigManager`)."""
+
 SYSTEM_TOPICS: Final = frozenset(
     {
         "BenchmarkTest",
@@ -24,7 +27,7 @@ SYSTEM_TOPICS: Final = frozenset(
         "RMQ_SYS_TRANS_HALF_TOPIC",
         "RMQ_SYS_TRANS_OP_HALF_TOPIC",
         "SCHEDULE_TOPIC_XXXX",
-        "SELF_TEST_TOPIC",
+        SELF_TEST_TOPIC,
         "TBW102",
         "TRANS_CHECK_MAX_TIME_TOPIC",
     }

@@ -109,7 +109,10 @@ def with_answers_of_proxies(silver: Mapping[str, DataFrame], groups: DataFrame) 
 def _unasked_brokers(silver: Mapping[str, DataFrame], groups: DataFrame) -> DataFrame:
     """Return for each group whether a registered broker that may have its members gave no answer (has_unasked_broker).
 
-    A broker without a configuration of the group registers no member of it, and a broker that no name server lists has no clients.
+    A broker that was not asked about a group has no members of it if its configurations do not contain the group. If it was asked and did
+    not answer, this is no proof: before 5.1.1, `ClientManageProcessor.heartBeat` also registers members of groups without a
+    configuration. A broker that no name server lists has no clients.
+
     If no name server reported its brokers, the brokers that were asked count as registered.
     """
     at_broker = [*_GROUP_KEY, "broker_name"]
@@ -130,7 +133,7 @@ def _unasked_brokers(silver: Mapping[str, DataFrame], groups: DataFrame) -> Data
     pairs = groups.join(F.broadcast(registered), list(DAY)).unionByName(
         answers.select(*at_broker).join(F.broadcast(registered.select(*DAY)), list(DAY), "left_anti")
     )
-    is_answered = F.coalesce("is_answered", F.lit(col=False)) | F.coalesce("is_impossible", F.lit(col=False))
+    is_answered = F.coalesce("is_answered", "is_impossible", F.lit(col=False))
     return (
         pairs.join(answers, at_broker, "left")
         .join(without_group, at_broker, "left")

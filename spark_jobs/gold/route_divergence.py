@@ -5,10 +5,18 @@ Belongs here: comparing answers. Does not belong here: which answer the ledger u
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from rebalance_ledger.rocketmq.system_topics import (
+    OWN_TOPIC_PREFIXES,
+    REPLY_TOPIC_SUFFIX,
+    SELF_TEST_TOPIC,
+    SYSTEM_TOPICS,
+)
 from spark_jobs.assignment.routes import NO_TOPIC_ROUTE
 from spark_jobs.day_key import DAY
 
@@ -54,6 +62,7 @@ def route_divergence(silver: Mapping[str, DataFrame]) -> DataFrame:
         .join(_asked(silver["export_record"]), list(_TOPIC))
         .join(F.broadcast(_addresses(silver["broker"])), list(_BROKER), "left")
         .join(F.broadcast(_brokers_with_configs(silver["export_record"])), list(_BROKER), "left")
+        .join(F.broadcast(_brokers_with_own_topics(silver)), list(_BROKER), "left")
         .withColumns(_between_nameservers())
     )
     by_nameserver = answers.select("*", F.explode("asked").alias("at")).withColumns(_of_this_nameserver())
@@ -108,19 +117,50 @@ def _asked(records: DataFrame) -> DataFrame:
 
 
 def _addresses(brokers: DataFrame) -> DataFrame:
-    """Return one row per broker: addresses_by_nameserver: array<struct<nameserver, addresses>>, from name servers (`GET_BROKER_CLUSTER_INFO`)."""
+    """Return one row per broker, from name servers (`GET_BROKER_CLUSTER_INFO`).
+
+    Columns: `_BROKER`; addresses_by_nameserver: array<struct<nameserver, addresses>>; broker_cluster_names: array<string>.
+    """
     address = F.concat_ws("=", "broker_id", "broker_addr")
     return (
         brokers.groupBy(*_BROKER, "nameserver")
-        .agg(F.array_sort(F.collect_set(address)).alias("addresses"))
+        .agg(
+            F.array_sort(F.collect_set(address)).alias("addresses"),
+            F.collect_set("broker_cluster_name").alias("names"),
+        )
         .groupBy(*_BROKER)
-        .agg(F.collect_list(F.struct("nameserver", "addresses")).alias("addresses_by_nameserver"))
+        .agg(
+            F.collect_list(F.struct("nameserver", "addresses")).alias("addresses_by_nameserver"),
+            F.array_distinct(F.flatten(F.collect_list("names"))).alias("broker_cluster_names"),
+        )
     )
 
 
 def _brokers_with_configs(records: DataFrame) -> DataFrame:
     configs = records.where("kind = 'broker_topic_config' and state = 'payload'")
     return configs.select(*_BROKER, F.lit(col=True).alias("is_config_known")).distinct()
+
+
+def _brokers_with_own_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the brokers whose answer has RocketMQ's own topics: `_BROKER`; has_own_topics.
+
+    `exportMetadata -t` leaves them out. Every broker has `SELF_TEST_TOPIC` from its start on (`TopicConfigManager`, 4.1 to 5.3).
+    """
+    complete = silver["topic_config"].where(F.col("topic") == SELF_TEST_TOPIC)
+    return complete.select(*_BROKER, F.lit(col=True).alias("has_own_topics")).distinct()
+
+
+def _is_own_topic() -> Column:
+    """Return whether a topic is one of RocketMQ's own, of this broker or of its cluster."""
+    cluster_names = F.coalesce("broker_cluster_names", F.array())
+    reply_topics = F.transform(cluster_names, lambda name: F.concat(name, F.lit(REPLY_TOPIC_SUFFIX)))
+    return (
+        reduce(or_, (F.startswith("topic", F.lit(prefix)) for prefix in OWN_TOPIC_PREFIXES))
+        | F.col("topic").isin(*sorted(SYSTEM_TOPICS))
+        | (F.col("topic") == F.col("broker_name"))
+        | F.array_contains(cluster_names, F.col("topic"))
+        | F.array_contains(reply_topics, F.col("topic"))
+    )
 
 
 def _between_nameservers() -> dict[str, Column]:
@@ -161,7 +201,9 @@ def _of_this_nameserver() -> dict[str, Column]:
 def _differences() -> Column:
     """Return `differences`; empty if the name server did not answer."""
     is_configured, is_routed = F.col("config").isNotNull(), F.col("route").isNotNull()
-    is_comparable = F.coalesce("is_config_known", F.lit(col=False))
+    is_comparable = F.coalesce("is_config_known", F.lit(col=False)) & (
+        F.coalesce("has_own_topics", F.lit(col=False)) | ~_is_own_topic()
+    )
     against_config = F.array_compact(
         F.array(
             F.when(is_comparable & is_routed & ~is_configured, "not_configured"),

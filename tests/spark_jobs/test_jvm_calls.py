@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from py4j.clientserver import ClientServerConnection
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F  # noqa: N812  # the name in PySpark's documentation
 
 from spark_jobs.session import java
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -21,7 +24,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     sent: list[str] = []
     original: Callable[..., Any] = ClientServerConnection.send_command
 
-    def send_command(self: ClientServerConnection, command: str) -> Any:  # noqa: ANN401
+    def send_command(self: ClientServerConnection, command: str) -> Any:
         if not command.startswith("m\n"):
             sent.append(command)
         return original(self, command)

@@ -61,8 +61,7 @@ def _without_proxies(ds: date) -> ExportBuilder:
     export.route("orders", {"a": 1, "b": 1})
     groups = ["gone", "moved", "lost-yesterday", "in-flight", "leased-forever", "pop_v1", "pop-v2", "pop"]
     groups += ["new-topic", "unreported-topic", "unread-topic", "half-asked", "elsewhere"]
-    # A broker registers no member of a group without a configuration on that broker.
-    export.subscription_groups("a", *groups, "only-a")
+    export.subscription_groups("a", *groups, "only-a", "cut-off")
     export.subscription_groups("b", *groups)
     for group in groups:
         for broker in "ab":
@@ -82,6 +81,10 @@ def _without_proxies(ds: date) -> ExportBuilder:
     else:
         export.offsets("a", "unreported-topic", "orders-of-yesterday", (50, 40, 40))
     export.no_members("a", "only-a")
+    # Before 5.1.1, a broker registers members of a group that it has no configuration of.
+    export.offsets("a", "cut-off", "orders", (50, 40, 40))
+    export.no_members("a", "cut-off")
+    export.failure("consumer_connection", NOT_REACHED, broker="b", group="cut-off")
     export.configured(
         "a", {"orders": 1, "%RETRY%pop_v1_orders": 1, "%RETRY%pop-v2+orders": 1, "%RETRY%pop_v1": 1}
     )
@@ -154,6 +157,7 @@ class TestWithoutProxies:
             "pop_v1": ("unknown", "pop_retry_topic_exists"),
             "pop-v2": ("unknown", "pop_retry_topic_exists"),
             "half-asked": ("unknown", "broker_not_asked"),
+            "cut-off": ("unknown", "broker_not_asked"),
             "elsewhere": ("unknown", "online_at_other_brokers"),
         }
 

@@ -21,6 +21,7 @@ CLUSTER = "divergence-test"
 FIRST, SECOND = NAMESERVERS
 NOT_REACHED = "connect to 10.0.0.1:9876 failed"
 
+OWN_TOPICS = ("%RETRY%g", "SCHEDULE_TOPIC_XXXX", "partial-1", f"{CLUSTER}_REPLY_TOPIC")
 LOST_TOPICS = tuple(f"of-lost-{number:02}" for number in range(34))
 """Topics of a dead broker that one of the name servers still lists."""
 
@@ -72,6 +73,11 @@ def divergent_export() -> ExportBuilder:
     export.route("ordered", {"ordered-1": 4}, FIRST, order="ordered-1:4")
     export.route("ordered", {"ordered-1": 4}, SECOND)
     export.configured("unheard-of-1", {"agree": 4})
+    # As `exportMetadata -t` writes it: without topics of RocketMQ's own.
+    for topic in OWN_TOPICS:
+        export.route(topic, {"partial-1": 1, "complete-1": 1})
+    export.configured("partial-1", {})
+    export.configured("complete-1", {"SELF_TEST_TOPIC": 1})
     export.route("half-asked", {"half-asked-1": 4}, FIRST)
     export.failure("nameserver_route", NOT_REACHED, nameserver=SECOND, topic="half-asked")
     export.failure("broker_topic_config", NOT_REACHED, broker="broker-silent-1")
@@ -91,6 +97,8 @@ def divergent_export() -> ExportBuilder:
             {
                 "moved-1": {"0": f"{host}:10911"},
                 "agree-1": {"0": "10.0.0.9:10911"},
+                "partial-1": {"0": "10.0.0.3:10911"},
+                "complete-1": {"0": "10.0.0.4:10911"},
                 "acting-1": slave,
                 "acting-and-grown-1": slave,
             },
@@ -127,6 +135,14 @@ def findings(day: Day) -> dict[tuple[str, str], Row]:
         for row in staged_rows(newest(day), "finding")
         if row["consumer_group"] is None and row["kind"] != "source_failed"
     }
+
+
+@pytest.mark.parametrize("topic", OWN_TOPICS)
+def test_a_configuration_without_rocketmqs_own_topics_does_not_show_that_one_is_missing(
+    topic: str, rows: dict[tuple[str, str, str], Row]
+) -> None:
+    assert rows[topic, "partial-1", FIRST]["differences"] == []
+    assert rows[topic, "complete-1", FIRST]["differences"] == ["not_configured"]
 
 
 @pytest.mark.parametrize(
@@ -223,6 +239,7 @@ def test_each_difference_has_one_finding(findings: dict[tuple[str, str], Row]) -
         ("route_config_differs", "config-closed-1"),
         ("route_config_differs", "not-configured-1"),
         ("route_config_differs", "unheard-of-1"),
+        ("route_config_differs", "complete-1"),
         ("broker_without_master", "acting-1"),
         ("broker_without_master", "acting-and-grown-1"),
         ("route_config_differs", "acting-and-grown-1"),
