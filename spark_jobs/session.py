@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
@@ -73,33 +71,10 @@ def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
     )
     for setting, value in (_object_store_settings() | driver_options(export_bytes)).items():
         builder = builder.config(setting, value)
-    with _interrupted_afterwards():
-        spark = builder.getOrCreate()
+    spark = builder.getOrCreate()
     save_calls(java(spark))
     _name_call_site(spark)
     return spark
-
-
-@contextmanager
-def _interrupted_afterwards() -> Iterator[None]:
-    """Handle Ctrl-C when the block has ended.
-
-    PySpark removes the folder in which the JVM writes its port if it is interrupted while the JVM starts (4.1,
-    `java_gateway.launch_gateway`). The JVM then fails to write it, and never ends.
-    """
-    previous = signal.getsignal(signal.SIGINT)
-    # Only the main thread may set what a signal does; None is a handler that Python cannot restore.
-    if current_thread() is not main_thread() or previous in {signal.SIG_IGN, None}:
-        yield
-        return
-    received: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: received.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-    if received:
-        signal.raise_signal(signal.SIGINT)
 
 
 def _object_store_settings() -> dict[str, str]:

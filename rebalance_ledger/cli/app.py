@@ -922,9 +922,13 @@ def _warn_of_outdated_days(warehouse: Warehouse, cluster: str, exports: Location
 
 def _build(day: Day, log: Path) -> None:
     from rebalance_ledger.cli.build_progress import build_progress
+    from rebalance_ledger.cli.interruption import ended_at_once
     from rebalance_ledger.progress import LOGGER, RECORD_COUNT
 
-    with build_progress(log, LOGGER, RECORD_COUNT):
+    with (
+        ended_at_once(None, "", is_line_open=True),
+        build_progress(log, LOGGER, RECORD_COUNT),
+    ):
         steps.build(day)
 
 

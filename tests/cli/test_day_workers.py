@@ -179,8 +179,10 @@ def _name(process: psutil.Process) -> str:
         return ""
 
 
-def family_of_interrupted(*command: str, warehouse: Path) -> list[psutil.Process]:
-    """Interrupt a command as soon as it has started a JVM; return its child processes after it has ended."""
+def family_of_interrupted(
+    *command: str, warehouse: Path, staged: str | None = None
+) -> list[psutil.Process]:
+    """Interrupt a command as soon as it has started a JVM, and staged a table; return its child processes after it has ended."""
     places = (f"--cluster={CLUSTER}", f"--exports={SAMPLE_EXPORTS}", f"--warehouse={warehouse}")
     with subprocess.Popen(
         [sys.executable, "-c", _INTERRUPTIBLE, *command, *places], cwd=ROOT, stderr=subprocess.PIPE, text=True
@@ -189,17 +191,28 @@ def family_of_interrupted(*command: str, warehouse: Path) -> list[psutil.Process
         while not any(_name(child) == "java" for child in family):
             assert process.poll() is None
             family = psutil.Process(process.pid).children(recursive=True)
+        while staged is not None and not any(warehouse.rglob(staged)):
+            assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         written = process.stderr.read()
     assert process.returncode == INTERRUPTED
-    assert written.endswith(f"{INTERRUPTED_SENTENCE}\n")
+    assert written.endswith(f"\n{INTERRUPTED_SENTENCE}\n")
+    assert "Traceback" not in written
     return family
 
 
 @pytest.mark.spark
 def test_ctrl_c_while_the_jvm_starts_ends_a_run_and_the_jvm(tmp_path: Path) -> None:
     family = family_of_interrupted("run", f"--ds={MONDAY}", warehouse=tmp_path / "warehouse")
+    wait_until(lambda: f"{family} are alive" if any(map(is_alive, family)) else None, 30)
+
+
+@pytest.mark.spark
+def test_ctrl_c_during_the_queries_of_a_build_ends_a_run_and_the_jvm(tmp_path: Path) -> None:
+    family = family_of_interrupted(
+        "run", f"--ds={MONDAY}", warehouse=tmp_path / "warehouse", staged="consumer_client*"
+    )
     wait_until(lambda: f"{family} are alive" if any(map(is_alive, family)) else None, 30)
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The commands that Py4J sends, without those that release objects."""
+    """Record the commands that Py4J sends, without those that release objects."""
     sent: list[str] = []
     original: Callable[..., Any] = ClientServerConnection.send_command
 
