@@ -262,7 +262,8 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
     subscription_key = [*DAY, "consumer_group", "topic"]
     expressions = (
         client_subscription.groupBy(*subscription_key)
-        .agg(F.array_sort(F.collect_set("expression")).alias("expressions"))
+        .agg(F.collect_set(_filter_of("expression_type", "expression")).alias("filters"))
+        .select(*subscription_key, F.transform("filters", lambda one: one["text"]).alias("expressions"))
         .where("size(expressions) > 1")
     )
     problems = (
@@ -303,4 +304,26 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
             seen_values=first_n(different_expressions),
             examples=first_n(F.col("unsubscribed")),
         ),
+    )
+
+
+def _filter_of(expression_type: str, expression: str) -> Column:
+    """Return what a broker filters by: struct of matches_all and text, which is equal for expressions that let the same messages through.
+
+    RocketMQ splits tags at `||`, and ignores spaces, empty parts, order and repetitions (`FilterAPI.buildSubscriptionData`).
+    """
+    is_by_tag = F.coalesce(F.col(expression_type), F.lit("")).isin("", "TAG")
+    matches_all = is_by_tag & F.coalesce(F.col(expression), F.lit("")).isin("", "*")
+    # Java trims all control characters.
+    parts = F.transform(
+        F.split(expression, r"\|\|"),
+        lambda part: F.regexp_replace(part, r"^[\x00-\x20]+|[\x00-\x20]+$", ""),
+    )
+    tags = F.array_sort(F.array_distinct(F.filter(parts, lambda part: part != "")))
+    return F.struct(
+        matches_all.alias("matches_all"),
+        F.when(matches_all, "*")
+        .when(is_by_tag, F.array_join(tags, " || "))
+        .otherwise(F.concat_ws(" ", expression_type, expression))
+        .alias("text"),
     )

@@ -345,6 +345,17 @@ LISTS = [
 ]
 
 
+FILTERS = {
+    "f_equal": (("TAG", "A||B"), ("TAG", "\tB || A|| ||")),
+    "f_everything": (("TAG", "*"), (None, "")),
+    "f_equal_invented": (("TAG", "A||B"), ("TAG", "B || A")),
+    "f_tags_dropped": (("TAG", "A||B"), ("TAG", "A")),
+    "f_star_dropped": (("TAG", "*"), ("TAG", "* ")),
+    "f_types_dropped": (("TAG", "a"), ("SQL92", "a")),
+}
+"""Group -> the types and texts of the filter expressions of its first two members."""
+
+
 def plant(day: StagedDay, kind: str, fault: str) -> None:
     name = f"{kind}-{fault}"
     if fault != "invented":
@@ -389,6 +400,17 @@ def measured() -> dict[str, str]:
         ("g_with_unreported_queue", [7, 7], [7], True),
     ):
         add_offline_group(day, name, before, now, is_published=is_published)
+    for name, expressions in FILTERS.items():
+        add_facts(day, "subscriptions_differ", name)
+        for row, (kind, text) in zip(
+            day.of("client_subscription", consumer_group=name, topic="t"), expressions, strict=True
+        ):
+            row.update(expression_type=kind, expression=text)
+        for row in day.of("client_subscription", consumer_group=name, topic="other"):
+            row["topic"] = "t"
+            row.update(expression_type=expressions[0][0], expression=expressions[0][1])
+        if name.endswith("invented"):
+            add_finding(day, "subscriptions_differ", name)
     add_finding(day, "load_imbalanced", "wrong_advice")["advice"] = ADVICE["idle_clients"]
     add_finding(day, "unowned", "advice_of_kind")["advice"] = ADVICE["unowned"]
     add_finding(day, "order_conf_differs", "number_of_another_kind")["group_count"] = 3
@@ -438,6 +460,15 @@ def test_advice_of_another_kind_or_cause_is_detected(measured: dict[str, str]) -
     assert ADVICE_OF_KIND in seen(measured, "wrong_advice")
     # The cause has its own advice.
     assert ADVICE_OF_KIND in seen(measured, "advice_of_kind")
+
+
+def test_filter_expressions_are_compared_by_what_they_let_through(measured: dict[str, str]) -> None:
+    assert {name: seen(measured, name) for name in FILTERS} == {
+        "f_equal": set(),
+        "f_everything": set(),
+        "f_equal_invented": {NONE_BESIDES},
+        **{name: {COMPLETE} for name in FILTERS if name.endswith("dropped")},
+    }
 
 
 def seen(measured: dict[str, str], name: str) -> set[str]:
