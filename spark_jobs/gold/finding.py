@@ -86,7 +86,12 @@ def findings_of_results(
         lambda: of_offset_files(gold(BROADCAST_OFFSET_FILE)),
         lambda: of_shares(gold(ASSIGNMENT_FAIRNESS)),
         lambda: of_broadcast_offsets(gold(BROADCAST_OFFSET)),
-        lambda: of_queues(gold(OWNERSHIP_DRIFT), silver["consume_progress"], silver["queue_offset"]),
+        lambda: of_queues(
+            gold(OWNERSHIP_DRIFT),
+            silver["consume_progress"],
+            silver["queue_offset"],
+            silver["group_presence"],
+        ),
         lambda: of_undetermined_queues(gold(OWNERSHIP_DRIFT)),
         lambda: of_routes(subscriptions, gold(OWNERSHIP_DRIFT), silver["export_record"]),
         lambda: of_changes(gold(ASSIGNMENT_CHURN)),
