@@ -285,9 +285,9 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "broker_without_master": (
         _words("No name server lists a master (broker id 0) of this broker, only "),
         _names("seen_values", "value_count"),
-        _words(". Its slave serves reads and takes no messages, for "),
+        _words(". It takes no messages for "),
         _counted("topic_count", "topic", "topics"),
-        _words("."),
+        _words("; whether a slave serves pulls is unknown: its release and slaveReadEnable decide."),
     ),
     "offset_files_corrupt": _of_file(_words("The client could not start from these files.")),
     "offset_file_shared": _of_file(

@@ -176,8 +176,8 @@ WORDS: dict[str, tuple[Row, str]] = {
     "broker_without_master": (
         {"topic_count": 1, "examples": ["t"], "value_count": 1, "seen_values": ["id 1 at b:1"]},
         (
-            "No name server lists a master (broker id 0) of this broker, only id 1 at b:1. Its slave serves reads and takes no messages, for "
-            "1 topic."
+            "No name server lists a master (broker id 0) of this broker, only id 1 at b:1. It takes no messages for 1 topic; whether a slave "
+            "serves pulls is unknown: its release and slaveReadEnable decide."
         ),
     ),
     "offset_files_corrupt": (FILE, "The client could not start from these files. On host-1: torn."),
