@@ -223,6 +223,18 @@ SOURCES: Final = (
         },
     ),
     Source(
+        "refused_group",
+        ("consumer_group",),
+        {
+            "consumption_disabled": Fact(
+                "size(refusing) > 0",
+                {"value_count": "size(refusing)"},
+                {"seen_values": "settings", "examples": "refusing"},
+                severity="IF(is_everywhere, 'critical', 'warning')",
+            )
+        },
+    ),
+    Source(
         "members_of_topic",
         ("consumer_group", "topic"),
         {
@@ -416,6 +428,28 @@ changed_strategy AS (
     collect_set(concat(strategy, ' instead of ', baseline_effective_strategy)) AS changes
   FROM gold_assignment_churn
   WHERE is_effective AND baseline_effective_strategy <> strategy
+  GROUP BY consumer_group
+),
+refused_group AS (
+  SELECT
+    consumer_group, collect_set(IF(size(settings) > 0, broker_name, NULL)) AS refusing, bool_and(size(settings) > 0) AS is_everywhere,
+    array_distinct(flatten(collect_list(settings))) AS settings
+  FROM (
+    SELECT
+      consumer_group, broker_name, filter(array(
+        IF(is_consume_enabled = FALSE, 'consumeEnable=false', NULL),
+        IF(is_broadcast_enabled = FALSE AND broadcast_at IS NOT NULL, 'consumeBroadcastEnable=false', NULL)
+      ), setting -> setting IS NOT NULL) AS settings
+    FROM silver_subscription_group
+    LEFT JOIN (
+      -- Lite pull consumers send their subscription with each pull: the broker then does not look at its second setting.
+      SELECT DISTINCT consumer_group, broker_name, TRUE AS broadcast_at
+      FROM silver_group_presence
+      WHERE state = 'online' AND message_model = 'BROADCASTING' AND consume_type = 'CONSUME_PASSIVELY'
+    ) USING (consumer_group, broker_name)
+  )
+  JOIN state_of_group USING (consumer_group)
+  WHERE arrays_overlap(states, array('online', 'broadcasting'))
   GROUP BY consumer_group
 ),
 broker_difference AS (

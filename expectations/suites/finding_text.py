@@ -218,6 +218,13 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _number("value_count"),
         _words(" different member lists."),
     ),
+    "consumption_disabled": (
+        quoted("(All|Some) brokers that have its configuration give its members no messages [(]"),
+        _column("array_join(seen_values, ', ')"),
+        _words("): "),
+        _names("examples", "value_count"),
+        _words("."),
+    ),
     "settings_missing": (
         (
             "IF(client_total_count IS NULL, "

@@ -257,6 +257,66 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
     )
 
 
+def of_disabled_groups(
+    subscriptions: DataFrame, subscription_group: DataFrame, presence: DataFrame
+) -> DataFrame:
+    """Return groups with members that brokers are configured to give no messages (`PullMessageProcessor`, `PopMessageProcessor`).
+
+    Args:
+        subscriptions: See `subscriptions.subscriptions`.
+        subscription_group: `silver.subscription_group`.
+        presence: `silver.group_presence`.
+    """
+    key = [*DAY, "consumer_group"]
+    connected = subscriptions.where("group_state in ('online', 'broadcasting')").select(*key).distinct()
+    # A pull with a subscription of its own, as lite pull consumers send it, is not checked for broadcasting.
+    broadcasting = presence.where(
+        "state = 'online' and message_model = 'BROADCASTING' and consume_type = 'CONSUME_PASSIVELY'"
+    ).select(*key, "broker_name", F.lit(col=True).alias("is_broadcasting"))
+    is_disabled = F.col("is_consume_enabled").eqNullSafe(F.lit(col=False))
+    is_broadcast_refused = F.col("is_broadcasting").eqNullSafe(F.lit(col=True)) & F.col(
+        "is_broadcast_enabled"
+    ).eqNullSafe(F.lit(col=False))
+    refuses = is_disabled | is_broadcast_refused
+    problems = (
+        subscription_group.join(connected, key, "left_semi")
+        .join(broadcasting, [*key, "broker_name"], "left")
+        .groupBy(*key)
+        .agg(
+            F.collect_set(F.when(refuses, F.col("broker_name"))).alias("refusing"),
+            F.bool_and(refuses).alias("is_everywhere"),
+            F.bool_or(is_disabled).alias("is_disabled"),
+            F.bool_or(is_broadcast_refused).alias("is_broadcast_refused"),
+        )
+    )
+    settings = F.array_compact(
+        F.array(
+            F.when(F.col("is_broadcast_refused"), "consumeBroadcastEnable=false"),
+            F.when(F.col("is_disabled"), "consumeEnable=false"),
+        )
+    )
+    return collect_findings(
+        problems,
+        ("consumer_group",),
+        finding_when(
+            "consumption_disabled",
+            when=F.size("refusing") > 0,
+            severity=F.when(F.col("is_everywhere"), "critical").otherwise("warning"),
+            evidence=(
+                F.when(F.col("is_everywhere"), "All brokers").otherwise("Some brokers"),
+                " that have its configuration give its members no messages (",
+                F.array_join(settings, ", "),
+                "): ",
+                join_first_n(F.col("refusing")),
+                ".",
+            ),
+            value_count=F.size("refusing"),
+            seen_values=first_n(settings),
+            examples=first_n(F.col("refusing")),
+        ),
+    )
+
+
 def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -> DataFrame:
     """Return topics to which members of a group subscribe differently, although brokers keep one subscription per group and topic."""
     subscription_key = [*DAY, "consumer_group", "topic"]

@@ -15,7 +15,7 @@ from expectations.suites.finding_text import KINDS_WITH_SENTENCE
 from expectations.suites.thresholds import FINDING_KINDS, MEASURES_OF_KIND
 from rebalance_ledger.tables.finding_advice import ADVICE, DELETE_GROUP
 from tests.support.staged_day import StagedDay
-from tests.support.staged_facts import OF_DIFFERENCES, OF_REASONS, add_facts
+from tests.support.staged_facts import OF_DIFFERENCES, OF_REASONS, add_facts, add_fairness
 
 Row = dict[str, Any]
 
@@ -112,6 +112,10 @@ WORDS: dict[str, tuple[Row, str]] = {
         r"1 of 3 members could not be asked what they hold: c\E(3.",
     ),
     "member_lists_differ": ({"value_count": 2}, "Brokers give 2 different member lists."),
+    "consumption_disabled": (
+        {"value_count": 2, "seen_values": ["consumeEnable=false"], "examples": ["b1", "b2"]},
+        "All brokers that have its configuration give its members no messages (consumeEnable=false): b1, b2.",
+    ),
     "settings_missing": (
         {"client_total_count": 3, "queue_count": 2, "topic_count": 1} | RULE,
         "All 3 members answered, and none reports a strategy (clients in Go and C++ do not).",
@@ -281,6 +285,7 @@ NUMBER = {
     "record_rejected": ("record_count", "1 record ", "2 records "),
     "record_repeated": ("record_count", "1 record of kind some_kind does", "2 records of kind some_kind do"),
     "order_conf_unreadable": ("value_count", "", ""),
+    "consumption_disabled": ("value_count", "", ""),
     "source_failed": ("record_count", "1 question ", "2 questions "),
     "mixed_strategies": ("value_count", "", ""),
     "client_unreachable": ("client_total_count", "3 members", "4 members"),
@@ -320,6 +325,7 @@ FAULTS: dict[str, set[str]] = {
 SEVERITIES = {
     "duplicate_client_id": "critical",
     "subscriptions_differ": "critical",
+    "consumption_disabled": "critical",
     "record_repeated": "warning",
 }
 """Kinds with several severities -> the severity for the facts that the test adds."""
@@ -354,6 +360,31 @@ FILTERS = {
     "f_types_dropped": (("TAG", "a"), ("SQL92", "a")),
 }
 """Group -> the types and texts of the filter expressions of its first two members."""
+
+
+OFF: Row = {"is_consume_enabled": False}
+NO_BROADCAST: Row = {"is_consume_enabled": True, "is_broadcast_enabled": False}
+PUSH, PULL = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
+REFUSING: dict[str, tuple[tuple[Row, ...], str, str, set[str]]] = {
+    "r_some_critical": (
+        (OFF, {"is_consume_enabled": True}),
+        "CLUSTERING",
+        PUSH,
+        {"finding.severity_of_facts"},
+    ),
+    "r_unknown_critical": (
+        (OFF, {"is_consume_enabled": None}),
+        "CLUSTERING",
+        PUSH,
+        {"finding.severity_of_facts"},
+    ),
+    "r_broadcast_dropped": ((NO_BROADCAST, NO_BROADCAST), "BROADCASTING", PUSH, {"finding.complete"}),
+    "r_clustering": ((NO_BROADCAST, NO_BROADCAST), "CLUSTERING", PUSH, set()),
+    "r_clustering_invented": ((NO_BROADCAST,), "CLUSTERING", PUSH, {"finding.none_besides"}),
+    "r_lite_pull": ((NO_BROADCAST,), "BROADCASTING", PULL, set()),
+    "r_offline": ((OFF,), "offline", PUSH, set()),
+}
+"""Group -> its configuration at each broker, its model or state, how its members consume, and what the gate detects."""
 
 
 def plant(day: StagedDay, kind: str, fault: str) -> None:
@@ -400,6 +431,21 @@ def measured() -> dict[str, str]:
         ("g_with_unreported_queue", [7, 7], [7], True),
     ):
         add_offline_group(day, name, before, now, is_published=is_published)
+    add_filters(day)
+    add_refusing_brokers(day)
+    add_finding(day, "load_imbalanced", "wrong_advice")["advice"] = ADVICE["idle_clients"]
+    add_finding(day, "unowned", "advice_of_kind")["advice"] = ADVICE["unowned"]
+    add_finding(day, "order_conf_differs", "number_of_another_kind")["group_count"] = 3
+    return {
+        row["expectation_id"]: "\n".join(
+            example for offender in row["offenders"] or [] for example in offender["examples"]
+        )
+        for row in day.measure_as_it_is((STATEMENT,))
+    }
+
+
+def add_filters(day: StagedDay) -> None:
+    """Add the groups of `FILTERS`."""
     for name, expressions in FILTERS.items():
         add_facts(day, "subscriptions_differ", name)
         for row, (kind, text) in zip(
@@ -411,15 +457,33 @@ def measured() -> dict[str, str]:
             row.update(expression_type=expressions[0][0], expression=expressions[0][1])
         if name.endswith("invented"):
             add_finding(day, "subscriptions_differ", name)
-    add_finding(day, "load_imbalanced", "wrong_advice")["advice"] = ADVICE["idle_clients"]
-    add_finding(day, "unowned", "advice_of_kind")["advice"] = ADVICE["unowned"]
-    add_finding(day, "order_conf_differs", "number_of_another_kind")["group_count"] = 3
-    return {
-        row["expectation_id"]: "\n".join(
-            example for offender in row["offenders"] or [] for example in offender["examples"]
-        )
-        for row in day.measure_as_it_is((STATEMENT,))
-    }
+
+
+def add_refusing_brokers(day: StagedDay) -> None:
+    """Add the groups of `REFUSING`."""
+    for name, (configurations, model, consume_type, _) in REFUSING.items():
+        state = {"CLUSTERING": "online", "BROADCASTING": "broadcasting"}.get(model, model)
+        add_fairness(day, name, state)
+        if state == "offline":
+            add_finding(day, "group_offline", name)
+        for number, configuration in enumerate(configurations, start=1):
+            at_broker = {"broker_name": f"b{number}", "consumer_group": name}
+            day.add("subscription_group", **at_broker, **configuration)
+            day.add(
+                "group_presence",
+                **at_broker,
+                state="online" if state != "offline" else state,
+                message_model=model,
+                consume_type=consume_type,
+            )
+        if name.endswith(("critical", "invented")):
+            row = add_finding(day, "consumption_disabled", name)
+            row.update(
+                severity="critical",
+                value_count=1,
+                examples=["b1"],
+                evidence="Some brokers that have its configuration give its members no messages (consumeEnable=false): b1.",
+            )
 
 
 def add_offline_group(
@@ -468,6 +532,12 @@ def test_filter_expressions_are_compared_by_what_they_let_through(measured: dict
         "f_everything": set(),
         "f_equal_invented": {NONE_BESIDES},
         **{name: {COMPLETE} for name in FILTERS if name.endswith("dropped")},
+    }
+
+
+def test_a_group_is_refused_only_by_brokers_with_a_setting_that_concerns_it(measured: dict[str, str]) -> None:
+    assert {name: seen(measured, name) for name in REFUSING} == {
+        name: detected for name, (*_, detected) in REFUSING.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Filter expressions that let the same messages through are no difference."""
+"""Findings on groups by their members' subscriptions and by the brokers' configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.findings.groups import of_subscriptions
+from spark_jobs.findings.groups import of_disabled_groups, of_subscriptions
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -75,3 +75,67 @@ def test_expressions_that_filter_alike_are_no_finding(found: dict[str, Row]) -> 
 def test_expressions_that_filter_differently_are_named(found: dict[str, Row], name: str) -> None:
     assert found[name]["seen_values"] == DIFFERENT[name][1]
     assert found[name]["value_count"] == 2
+
+
+PUSH, PULL = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
+NO_BROADCAST = "consumeBroadcastEnable=false"
+NO_CONSUMPTION = "consumeEnable=false"
+
+# Pairs of consumeEnable and consumeBroadcastEnable by broker, the group's state, and how its members consume.
+CONFIGURED: dict[str, tuple[list[tuple[bool | None, bool | None]], str, str]] = {
+    "everywhere": ([(False, True), (False, True)], "online", PUSH),
+    "at_one": ([(True, True), (False, True)], "online", PUSH),
+    "unknown_at_one": ([(None, None), (False, True)], "online", PUSH),
+    "broadcasting": ([(True, False), (False, False)], "broadcasting", PUSH),
+    "allowed": ([(True, True)], "online", PUSH),
+    "not_reported": ([(None, None)], "broadcasting", PUSH),
+    "clustering": ([(True, False)], "online", PUSH),
+    "lite_pull": ([(True, False)], "broadcasting", PULL),
+    "without_members": ([(False, True)], "offline", PUSH),
+}
+REFUSED = {
+    "everywhere": ("critical", ["b0", "b1"], [NO_CONSUMPTION], "All"),
+    "at_one": ("warning", ["b1"], [NO_CONSUMPTION], "Some"),
+    "unknown_at_one": ("warning", ["b1"], [NO_CONSUMPTION], "Some"),
+    "broadcasting": ("critical", ["b0", "b1"], [NO_BROADCAST, NO_CONSUMPTION], "All"),
+}
+"""Group -> severity, brokers, settings and the first word of the evidence."""
+
+
+def test_groups_that_brokers_refuse_are_findings(spark: SparkSession) -> None:
+    subscriptions = spark.createDataFrame(
+        [(*DAY, name, topic, state) for name, (_, state, _) in CONFIGURED.items() for topic in ("t", "u")],
+        f"{DAY_COLUMNS}, topic string, group_state string",
+    )
+    brokers = [
+        (name, f"b{number}", *enabled, state, consume_type)
+        for name, (configurations, state, consume_type) in CONFIGURED.items()
+        for number, enabled in enumerate(configurations)
+    ]
+    groups = spark.createDataFrame(
+        [(*DAY, *row[:4]) for row in brokers],
+        f"{DAY_COLUMNS}, broker_name string, is_consume_enabled boolean, is_broadcast_enabled boolean",
+    )
+    models = {"online": "CLUSTERING", "broadcasting": "BROADCASTING", "offline": None}
+    presence = spark.createDataFrame(
+        [
+            (*DAY, name, broker, "offline" if state == "offline" else "online", models[state], consume_type)
+            for name, broker, _, _, state, consume_type in brokers
+        ],
+        f"{DAY_COLUMNS}, broker_name string, state string, message_model string, consume_type string",
+    )
+    found = {
+        row["consumer_group"]: row for row in of_disabled_groups(subscriptions, groups, presence).collect()
+    }
+
+    assert {
+        name: (row["severity"], row["examples"], row["seen_values"], row["evidence"].split()[0])
+        for name, row in found.items()
+    } == REFUSED
+    assert {name: row["value_count"] for name, row in found.items()} == {
+        name: len(brokers) for name, (_, brokers, _, _) in REFUSED.items()
+    }
+    assert found["broadcasting"]["evidence"] == (
+        "All brokers that have its configuration give its members no messages (consumeBroadcastEnable=false, consumeEnable=false): "
+        "b0, b1."
+    )
