@@ -117,8 +117,8 @@ EXPLAINED_WHERE_POSSIBLE: Final = Expectation(
 WAITING_COUNTED: Final = Expectation(
     FINDING,
     "waiting_counted",
-    "The waiting messages of queues without an owner are those between the group's offset, or the "
-    "oldest message, and the end of the queue.",
+    "The waiting messages of queues without an owner are those between the group's offset and the end of the queue; without an "
+    "offset, those of the queue if the group starts at its oldest message or it is empty, else unknown.",
     judges=("waiting_message_count",),
 )
 SEVERITY_FOLLOWS: Final = Expectation(
@@ -420,14 +420,26 @@ QUERIES: Final = (
     FROM (
       SELECT
         d.consumer_group, d.topic, d.likely_cause,
-        IF(
-          p.consumer_offset >= 0,
-          try_subtract(coalesce(p.broker_offset, o.max_offset), greatest(p.consumer_offset, o.min_offset)),
-          try_subtract(o.max_offset, o.min_offset)
-        ) AS waiting_count
+        -- A broker also says 0 where the group has not committed: it then starts at the oldest message only by its setting.
+        CASE
+          WHEN p.consumer_offset > 0
+            THEN try_subtract(coalesce(p.broker_offset, o.max_offset), greatest(p.consumer_offset, o.min_offset))
+          WHEN o.max_offset <= o.min_offset THEN 0
+          WHEN p.consumer_offset IS NOT NULL AND s.setting_count = 1 AND s.setting = 'CONSUME_FROM_FIRST_OFFSET CONSUME_PASSIVELY'
+            THEN try_subtract(o.max_offset, o.min_offset)
+        END AS waiting_count
       FROM gold_ownership_drift AS d
       LEFT JOIN silver_consume_progress AS p USING (consumer_group, topic, broker_name, queue_id)
       LEFT JOIN silver_queue_offset AS o USING (topic, broker_name, queue_id)
+      LEFT JOIN (
+        SELECT consumer_group, max(setting) AS setting, count(DISTINCT setting) AS setting_count
+        FROM (
+          SELECT consumer_group, concat_ws(' ', coalesce(consume_from_where, '?'), coalesce(consume_type, '?')) AS setting
+          FROM silver_group_presence
+          WHERE state = 'online'
+        )
+        GROUP BY consumer_group
+      ) AS s USING (consumer_group)
       WHERE d.state = 'unowned'
     )
     GROUP BY consumer_group, topic, likely_cause

@@ -24,6 +24,9 @@ _STALLED_AFTER_MS: Final = 600_000
 
 _RETRY: Final = "%RETRY%"
 
+_OUTER_SPACE: Final = quoted(r"^[\x00-\x20]+|[\x00-\x20]+$")
+"""What Java's `String.trim` removes, as a regular expression."""
+
 _REASONS_OF_FETCHING: Final = (
     "pop_mode",
     "mixed_request_modes",
@@ -220,6 +223,18 @@ SOURCES: Final = (
         },
     ),
     Source(
+        "refused_group",
+        ("consumer_group",),
+        {
+            "consumption_disabled": Fact(
+                "size(refusing) > 0",
+                {"value_count": "size(refusing)"},
+                {"seen_values": "settings", "examples": "refusing"},
+                severity="IF(is_everywhere, 'critical', 'warning')",
+            )
+        },
+    ),
+    Source(
         "members_of_topic",
         ("consumer_group", "topic"),
         {
@@ -362,6 +377,11 @@ _DIFFERS_FROM_CONFIG: Final = (
 
 _IS_GRPC: Final = f"(client_id RLIKE {quoted(GRPC_CLIENT_ID_PATTERN)} AND size(strategies) = 0)"
 
+_PARTS_OF_EXPRESSION: Final = (
+    f"transform(split(expression, '[|][|]'), part -> regexp_replace(part, {_OUTER_SPACE}, ''))"
+)
+"""SQL of the tags in an expression, as RocketMQ splits it; parts may be empty."""
+
 FACT_TABLES: Final = f"""state_of_group AS (
   SELECT
     consumer_group, collect_set(group_state) AS states, collect_set(group_state_reason) AS reasons, count(DISTINCT topic) AS topic_count,
@@ -408,6 +428,28 @@ changed_strategy AS (
     collect_set(concat(strategy, ' instead of ', baseline_effective_strategy)) AS changes
   FROM gold_assignment_churn
   WHERE is_effective AND baseline_effective_strategy <> strategy
+  GROUP BY consumer_group
+),
+refused_group AS (
+  SELECT
+    consumer_group, collect_set(IF(size(settings) > 0, broker_name, NULL)) AS refusing, bool_and(size(settings) > 0) AS is_everywhere,
+    array_distinct(flatten(collect_list(settings))) AS settings
+  FROM (
+    SELECT
+      consumer_group, broker_name, filter(array(
+        IF(is_consume_enabled = FALSE, 'consumeEnable=false', NULL),
+        IF(is_broadcast_enabled = FALSE AND broadcast_at IS NOT NULL, 'consumeBroadcastEnable=false', NULL)
+      ), setting -> setting IS NOT NULL) AS settings
+    FROM silver_subscription_group
+    LEFT JOIN (
+      -- Lite pull consumers send their subscription with each pull: the broker then does not look at its second setting.
+      SELECT DISTINCT consumer_group, broker_name, TRUE AS broadcast_at
+      FROM silver_group_presence
+      WHERE state = 'online' AND message_model = 'BROADCASTING' AND consume_type = 'CONSUME_PASSIVELY'
+    ) USING (consumer_group, broker_name)
+  )
+  JOIN state_of_group USING (consumer_group)
+  WHERE arrays_overlap(states, array('online', 'broadcasting'))
   GROUP BY consumer_group
 ),
 broker_difference AS (
@@ -570,8 +612,18 @@ members_of_topic AS (
     GROUP BY consumer_group, topic
   )
   LEFT JOIN (
-    SELECT consumer_group, topic, collect_set(expression) AS expressions
-    FROM silver_client_subscription
+    SELECT consumer_group, topic, collect_list(shown) AS expressions
+    FROM (
+      -- Members with equal sets of tags receive the same messages. A tag named `*` is not every tag.
+      SELECT DISTINCT consumer_group, topic, is_every_tag, CASE
+        WHEN is_every_tag THEN '*'
+        WHEN is_of_tags THEN array_join(sort_array(array_except({_PARTS_OF_EXPRESSION}, array(''))), ' || ')
+        ELSE concat_ws(' ', expression_type, expression) END AS shown
+      FROM (
+        SELECT *, is_of_tags AND nullif(nullif(expression, ''), '*') IS NULL AS is_every_tag
+        FROM (SELECT *, coalesce(nullif(expression_type, ''), 'TAG') = 'TAG' AS is_of_tags FROM silver_client_subscription)
+      )
+    )
     GROUP BY consumer_group, topic
   ) USING (consumer_group, topic)
   LEFT JOIN (

@@ -218,6 +218,13 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _number("value_count"),
         _words(" different member lists."),
     ),
+    "consumption_disabled": (
+        quoted("(All|Some) brokers that have its configuration give its members no messages [(]"),
+        _column("array_join(seen_values, ', ')"),
+        _words("): "),
+        _names("examples", "value_count"),
+        _words("."),
+    ),
     "settings_missing": (
         (
             "IF(client_total_count IS NULL, "
@@ -285,9 +292,9 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "broker_without_master": (
         _words("No name server lists a master (broker id 0) of this broker, only "),
         _names("seen_values", "value_count"),
-        _words(". Its slave serves reads and takes no messages, for "),
+        _words(". It takes no messages for "),
         _counted("topic_count", "topic", "topics"),
-        _words("."),
+        _words("; whether a slave serves pulls is unknown: its release and slaveReadEnable decide."),
     ),
     "offset_files_corrupt": _of_file(_words("The client could not start from these files.")),
     "offset_file_shared": _of_file(

@@ -156,6 +156,7 @@ FINDING_KIND_SEVERITIES: Final[dict[str, tuple[str, ...]]] = {
     "members_unknown": ("warning",),
     "client_unreachable": ("warning",),
     "member_lists_differ": ("warning",),
+    "consumption_disabled": ("critical", "warning"),
     "settings_missing": ("info",),
     "strategy_unknown": ("info",),
     "strategy_changed": ("info",),
@@ -351,6 +352,11 @@ MEASURES_OF_KIND: Final[dict[str, tuple[str, ...]]] = {
     "member_lists_differ": (
         "client_total_count",
         "value_count",
+    ),
+    "consumption_disabled": (
+        "value_count",
+        "seen_values",
+        "examples",
     ),
     "duplicate_client_id": (
         "process_count",

@@ -57,6 +57,7 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
         "members_unknown": "Repair the brokers or the access to them, and export again; export_record has their errors.",
         "client_unreachable": "Fix what prevents the members from answering; export_record has the errors. The queues that they should own are unknown until then.",
         "member_lists_differ": ADVICE_BY_CAUSE["member_lists_differ"],
+        "consumption_disabled": "If this is not intended, allow it on these brokers (mqadmin updateSubGroup -b BROKER -g GROUP -s true -d true): an option that the command is not given gets its default.",
         "settings_missing": "Configure its parameters (list, rooms or virtual nodes) in the settings file: no client reports them.",
         "strategy_unknown": "Add the strategy by an entry point; see docs/strategies.md.",
         "route_differs": ADVICE_BY_CAUSE["route_views_differ"],

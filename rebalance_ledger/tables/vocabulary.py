@@ -38,6 +38,7 @@ class FindingKind(StrEnum):
     MEMBERS_UNKNOWN = "members_unknown"
     CLIENT_UNREACHABLE = "client_unreachable"
     MEMBER_LISTS_DIFFER = "member_lists_differ"
+    CONSUMPTION_DISABLED = "consumption_disabled"
     SETTINGS_MISSING = "settings_missing"
     STRATEGY_UNKNOWN = "strategy_unknown"
     STRATEGY_CHANGED = "strategy_changed"

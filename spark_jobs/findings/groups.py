@@ -257,12 +257,73 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
     )
 
 
+def of_disabled_groups(
+    subscriptions: DataFrame, subscription_group: DataFrame, presence: DataFrame
+) -> DataFrame:
+    """Return groups with members that brokers are configured to give no messages (`PullMessageProcessor`, `PopMessageProcessor`).
+
+    Args:
+        subscriptions: See `subscriptions.subscriptions`.
+        subscription_group: `silver.subscription_group`.
+        presence: `silver.group_presence`.
+    """
+    key = [*DAY, "consumer_group"]
+    connected = subscriptions.where("group_state in ('online', 'broadcasting')").select(*key).distinct()
+    # A pull with a subscription of its own, as lite pull consumers send it, is not checked for broadcasting.
+    broadcasting = presence.where(
+        "state = 'online' and message_model = 'BROADCASTING' and consume_type = 'CONSUME_PASSIVELY'"
+    ).select(*key, "broker_name", F.lit(col=True).alias("is_broadcasting"))
+    is_disabled = F.col("is_consume_enabled").eqNullSafe(F.lit(col=False))
+    is_broadcast_refused = F.col("is_broadcasting").eqNullSafe(F.lit(col=True)) & F.col(
+        "is_broadcast_enabled"
+    ).eqNullSafe(F.lit(col=False))
+    refuses = is_disabled | is_broadcast_refused
+    problems = (
+        subscription_group.join(connected, key, "left_semi")
+        .join(broadcasting, [*key, "broker_name"], "left")
+        .groupBy(*key)
+        .agg(
+            F.collect_set(F.when(refuses, F.col("broker_name"))).alias("refusing"),
+            F.bool_and(refuses).alias("is_everywhere"),
+            F.bool_or(is_disabled).alias("is_disabled"),
+            F.bool_or(is_broadcast_refused).alias("is_broadcast_refused"),
+        )
+    )
+    settings = F.array_compact(
+        F.array(
+            F.when(F.col("is_broadcast_refused"), "consumeBroadcastEnable=false"),
+            F.when(F.col("is_disabled"), "consumeEnable=false"),
+        )
+    )
+    return collect_findings(
+        problems,
+        ("consumer_group",),
+        finding_when(
+            "consumption_disabled",
+            when=F.size("refusing") > 0,
+            severity=F.when(F.col("is_everywhere"), "critical").otherwise("warning"),
+            evidence=(
+                F.when(F.col("is_everywhere"), "All brokers").otherwise("Some brokers"),
+                " that have its configuration give its members no messages (",
+                F.array_join(settings, ", "),
+                "): ",
+                join_first_n(F.col("refusing")),
+                ".",
+            ),
+            value_count=F.size("refusing"),
+            seen_values=first_n(settings),
+            examples=first_n(F.col("refusing")),
+        ),
+    )
+
+
 def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -> DataFrame:
     """Return topics to which members of a group subscribe differently, although brokers keep one subscription per group and topic."""
     subscription_key = [*DAY, "consumer_group", "topic"]
     expressions = (
         client_subscription.groupBy(*subscription_key)
-        .agg(F.array_sort(F.collect_set("expression")).alias("expressions"))
+        .agg(F.collect_set(_filter_of("expression_type", "expression")).alias("filters"))
+        .select(*subscription_key, F.transform("filters", lambda one: one["text"]).alias("expressions"))
         .where("size(expressions) > 1")
     )
     problems = (
@@ -303,4 +364,26 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
             seen_values=first_n(different_expressions),
             examples=first_n(F.col("unsubscribed")),
         ),
+    )
+
+
+def _filter_of(expression_type: str, expression: str) -> Column:
+    """Return what a broker filters by: struct of matches_all and text, which is equal for expressions that let the same messages through.
+
+    RocketMQ splits tags at `||`, and ignores spaces, empty parts, order and repetitions (`FilterAPI.buildSubscriptionData`).
+    """
+    is_by_tag = F.coalesce(F.col(expression_type), F.lit("")).isin("", "TAG")
+    matches_all = is_by_tag & F.coalesce(F.col(expression), F.lit("")).isin("", "*")
+    # Java trims all control characters.
+    parts = F.transform(
+        F.split(expression, r"\|\|"),
+        lambda part: F.regexp_replace(part, r"^[\x00-\x20]+|[\x00-\x20]+$", ""),
+    )
+    tags = F.array_sort(F.array_distinct(F.filter(parts, lambda part: part != "")))
+    return F.struct(
+        matches_all.alias("matches_all"),
+        F.when(matches_all, "*")
+        .when(is_by_tag, F.array_join(tags, " || "))
+        .otherwise(F.concat_ws(" ", expression_type, expression))
+        .alias("text"),
     )

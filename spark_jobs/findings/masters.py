@@ -55,9 +55,10 @@ def of_masters(brokers: DataFrame, divergence: DataFrame) -> DataFrame:
             evidence=(
                 "No name server lists a master (broker id 0) of this broker, only ",
                 join_first_n(F.col("slaves")),
-                ". Its slave serves reads and takes no messages, for ",
+                ". It takes no messages for ",
                 counted(count, "topic", "topics"),
-                ".",
+                # PullMessageProcessor.rejectRequest since 5.0.0. No export has the release of a broker.
+                "; whether a slave serves pulls is unknown: its release and slaveReadEnable decide.",
             ),
             topic_count=count,
             value_count=F.size("slaves"),

@@ -31,13 +31,14 @@ _TEMPORARY_CAUSES: Final = ("not_yet_rebalanced",)
 """Causes of temporary problems, which need no alert."""
 
 
-def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
+def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame, presence: DataFrame) -> DataFrame:
     """Return queues without the expected owner, by group, topic, state and cause.
 
     Args:
         drift: `ownership_drift`.
         progress: `silver.consume_progress`.
         offsets: `silver.queue_offset`.
+        presence: `silver.group_presence`.
     """
     queue = queue_name()
     # All queues of an offline group are unowned; the group has one finding for them (`group_offline`).
@@ -46,7 +47,7 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
         F.col("state").isin("unowned", "multiple_owners", "unexpected_owner") & ~is_offline
     )
     problems = (
-        _with_waiting_messages(mismatches, progress, offsets)
+        _with_waiting_messages(mismatches, progress, offsets, presence)
         .groupBy(*DAY, "consumer_group", "topic", "state", "likely_cause")
         .agg(
             F.count("*").alias("count"),
@@ -156,25 +157,45 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
     )
 
 
-def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
-    """Add waiting_count: the number of messages in a queue that the broker still has and the group has not committed.
+def _with_waiting_messages(
+    queues: DataFrame, progress: DataFrame, offsets: DataFrame, presence: DataFrame
+) -> DataFrame:
+    """Add waiting_count: the number of messages in a queue that the broker still has and the group has yet to consume.
 
-    If the group never committed, all messages of the broker count. The count is null if the offsets are unknown, or their difference is
+    A broker reports 0 where the group has no committed offset. Where such a group starts depends on its ConsumeFromWhere, and on what
+    the broker has in memory (`ConsumerManageProcessor.queryConsumerOffset`); only with CONSUME_FROM_FIRST_OFFSET it is the oldest
+    message in any case. The count is null if it is not known where the group starts, the offsets are unknown, or their difference is
     beyond 64 bits.
     """
     queue = [*DAY, "topic", "broker_name", "queue_id"]
     key = [*queue, "consumer_group"]
-    known = queues.join(progress.select(*key, "broker_offset", "consumer_offset"), key, "left").join(
-        offsets.select(*queue, "min_offset", "max_offset"), queue, "left"
+    first_readers = (
+        presence.where("state = 'online'")
+        .groupBy(*DAY, "consumer_group")
+        .agg(
+            F.bool_and(
+                F.col("consume_from_where").eqNullSafe("CONSUME_FROM_FIRST_OFFSET")
+                & F.col("consume_type").eqNullSafe("CONSUME_PASSIVELY")
+            ).alias("starts_at_first")
+        )
     )
-    committed = F.when(F.col("consumer_offset") >= 0, F.col("consumer_offset"))
+    known = (
+        queues.join(progress.select(*key, "broker_offset", "consumer_offset"), key, "left")
+        .join(offsets.select(*queue, "min_offset", "max_offset"), queue, "left")
+        .join(first_readers, [*DAY, "consumer_group"], "left")
+    )
     # If the committed message was removed, the oldest message is the first one. greatest() ignores nulls.
-    first = F.greatest(committed, "min_offset")
-    last = F.when(committed.isNotNull(), F.coalesce("broker_offset", "max_offset")).otherwise(
-        F.col("max_offset")
-    )
+    first, last = F.greatest("consumer_offset", "min_offset"), F.coalesce("broker_offset", "max_offset")
+    after_committed = F.when(last >= first, F.try_subtract(last, first)).when(last < first, 0)
+    in_queue = F.when(
+        F.col("max_offset") >= F.col("min_offset"), F.try_subtract("max_offset", "min_offset")
+    ).when(F.col("max_offset") < F.col("min_offset"), 0)
+    starts_at_first = F.col("starts_at_first") & F.col("consumer_offset").isNotNull()
     return known.withColumn(
-        "waiting_count", F.when(last >= first, F.try_subtract(last, first)).when(last < first, 0)
+        "waiting_count",
+        F.when(F.col("consumer_offset") > 0, after_committed).when(
+            starts_at_first | (in_queue == 0), in_queue
+        ),
     )
 
 

@@ -23,7 +23,7 @@ from rebalance_ledger.tables import (
 from spark_jobs.findings.broadcast import of_broadcast_offsets, of_offset_files
 from spark_jobs.findings.changes import of_changes
 from spark_jobs.findings.export import of_failed_sources, of_rejected_records, of_repeated_records
-from spark_jobs.findings.groups import of_groups, of_members, of_subscriptions
+from spark_jobs.findings.groups import of_disabled_groups, of_groups, of_members, of_subscriptions
 from spark_jobs.findings.masters import of_masters
 from spark_jobs.findings.ownership import of_queues, of_shares, of_undetermined_queues
 from spark_jobs.findings.progress import of_blocked_queues, of_stalled_queues
@@ -74,6 +74,7 @@ def findings_of_inputs(
         lambda: of_divergent_brokers(gold(ROUTE_DIVERGENCE), silver["broker"], silver["export_record"]),
         lambda: of_masters(silver["broker"], gold(ROUTE_DIVERGENCE)),
         lambda: of_groups(subscriptions, silver["export_record"], baseline),
+        lambda: of_disabled_groups(subscriptions, silver["subscription_group"], silver["group_presence"]),
     )
 
 
@@ -86,7 +87,12 @@ def findings_of_results(
         lambda: of_offset_files(gold(BROADCAST_OFFSET_FILE)),
         lambda: of_shares(gold(ASSIGNMENT_FAIRNESS)),
         lambda: of_broadcast_offsets(gold(BROADCAST_OFFSET)),
-        lambda: of_queues(gold(OWNERSHIP_DRIFT), silver["consume_progress"], silver["queue_offset"]),
+        lambda: of_queues(
+            gold(OWNERSHIP_DRIFT),
+            silver["consume_progress"],
+            silver["queue_offset"],
+            silver["group_presence"],
+        ),
         lambda: of_undetermined_queues(gold(OWNERSHIP_DRIFT)),
         lambda: of_routes(subscriptions, gold(OWNERSHIP_DRIFT), silver["export_record"]),
         lambda: of_changes(gold(ASSIGNMENT_CHURN)),

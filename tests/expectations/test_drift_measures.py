@@ -709,6 +709,36 @@ def messages_counted_where_nothing_is_known(day: StagedDay, group: str) -> None:
     day.of("finding", consumer_group=group)[0]["waiting_message_count"] = 0
 
 
+def unread_queue(day: StagedDay, group: str, **setting: str) -> None:
+    """Add a queue without an owner and a committed offset, and where the group starts there by its brokers."""
+    remove_holder(day, group)
+    queue = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+    day.add("consume_progress", consumer_group=group, **queue, broker_offset=5000, consumer_offset=0)
+    if not day.of("queue_offset", **queue):
+        day.add("queue_offset", **queue, min_offset=1000, max_offset=5000)
+    for row in day.of("group_presence", consumer_group=group):
+        row.update(consume_type="CONSUME_PASSIVELY", **setting)
+    add_findings(day)
+
+
+@fault("finding.waiting_counted")
+def messages_counted_where_the_group_may_skip_them(day: StagedDay, group: str) -> None:
+    unread_queue(day, group, consume_from_where="CONSUME_FROM_LAST_OFFSET")
+    day.of("finding", consumer_group=group)[0]["waiting_message_count"] = 4000
+
+
+@fault("finding.waiting_counted")
+def messages_counted_where_one_broker_has_another_setting(day: StagedDay, group: str) -> None:
+    unread_queue(day, group, consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+    day.of("group_presence", consumer_group=group)[0]["consume_from_where"] = None
+    day.of("finding", consumer_group=group)[0]["waiting_message_count"] = 4000
+
+
+@fault("finding.waiting_counted")
+def messages_that_a_group_starts_with_and_are_not_counted(day: StagedDay, group: str) -> None:
+    unread_queue(day, group, consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+
+
 def uneven_group(day: StagedDay, group: str) -> tuple[Row, Row]:
     """Add a finding about an uneven load and one about idle clients. The first explains the second, but both are still roots."""
     counts = {"client_total_count": 3, "queue_total_count": 8}
@@ -752,6 +782,17 @@ def findings_below_the_one_that_explains_them(day: StagedDay, group: str) -> Non
 @excused
 def queues_of_two_topics_with_one_cause(day: StagedDay, group: str) -> None:
     queues_of_two_topics(day, group)
+
+
+@excused
+def messages_that_a_group_may_skip(day: StagedDay, group: str) -> None:
+    unread_queue(day, group, consume_from_where="CONSUME_FROM_LAST_OFFSET")
+
+
+@excused
+def messages_that_a_group_starts_with(day: StagedDay, group: str) -> None:
+    unread_queue(day, group, consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+    day.of("finding", consumer_group=group)[0]["waiting_message_count"] = 4000
 
 
 @excused

@@ -15,7 +15,7 @@ from expectations.suites.finding_text import KINDS_WITH_SENTENCE
 from expectations.suites.thresholds import FINDING_KINDS, MEASURES_OF_KIND
 from rebalance_ledger.tables.finding_advice import ADVICE, DELETE_GROUP
 from tests.support.staged_day import StagedDay
-from tests.support.staged_facts import OF_DIFFERENCES, OF_REASONS, add_facts
+from tests.support.staged_facts import OF_DIFFERENCES, OF_REASONS, add_facts, add_fairness
 
 Row = dict[str, Any]
 
@@ -112,6 +112,10 @@ WORDS: dict[str, tuple[Row, str]] = {
         r"1 of 3 members could not be asked what they hold: c\E(3.",
     ),
     "member_lists_differ": ({"value_count": 2}, "Brokers give 2 different member lists."),
+    "consumption_disabled": (
+        {"value_count": 2, "seen_values": ["consumeEnable=false"], "examples": ["b1", "b2"]},
+        "All brokers that have its configuration give its members no messages (consumeEnable=false): b1, b2.",
+    ),
     "settings_missing": (
         {"client_total_count": 3, "queue_count": 2, "topic_count": 1} | RULE,
         "All 3 members answered, and none reports a strategy (clients in Go and C++ do not).",
@@ -176,8 +180,8 @@ WORDS: dict[str, tuple[Row, str]] = {
     "broker_without_master": (
         {"topic_count": 1, "examples": ["t"], "value_count": 1, "seen_values": ["id 1 at b:1"]},
         (
-            "No name server lists a master (broker id 0) of this broker, only id 1 at b:1. Its slave serves reads and takes no messages, for "
-            "1 topic."
+            "No name server lists a master (broker id 0) of this broker, only id 1 at b:1. It takes no messages for 1 topic; whether a slave "
+            "serves pulls is unknown: its release and slaveReadEnable decide."
         ),
     ),
     "offset_files_corrupt": (FILE, "The client could not start from these files. On host-1: torn."),
@@ -281,6 +285,7 @@ NUMBER = {
     "record_rejected": ("record_count", "1 record ", "2 records "),
     "record_repeated": ("record_count", "1 record of kind some_kind does", "2 records of kind some_kind do"),
     "order_conf_unreadable": ("value_count", "", ""),
+    "consumption_disabled": ("value_count", "", ""),
     "source_failed": ("record_count", "1 question ", "2 questions "),
     "mixed_strategies": ("value_count", "", ""),
     "client_unreachable": ("client_total_count", "3 members", "4 members"),
@@ -320,6 +325,7 @@ FAULTS: dict[str, set[str]] = {
 SEVERITIES = {
     "duplicate_client_id": "critical",
     "subscriptions_differ": "critical",
+    "consumption_disabled": "critical",
     "record_repeated": "warning",
 }
 """Kinds with several severities -> the severity for the facts that the test adds."""
@@ -343,6 +349,42 @@ LISTS = [
     if column in MEASURES_OF_KIND[kind] and kind != "mixed_request_modes"
     if not (column == "seen_values" and kind in OF_DIFFERENCES)
 ]
+
+
+FILTERS = {
+    "f_equal": (("TAG", "A||B"), ("TAG", "\tB || A|| ||")),
+    "f_everything": (("TAG", "*"), (None, "")),
+    "f_equal_invented": (("TAG", "A||B"), ("TAG", "B || A")),
+    "f_tags_dropped": (("TAG", "A||B"), ("TAG", "A")),
+    "f_star_dropped": (("TAG", "*"), ("TAG", "* ")),
+    "f_types_dropped": (("TAG", "a"), ("SQL92", "a")),
+}
+"""Group -> the types and texts of the filter expressions of its first two members."""
+
+
+OFF: Row = {"is_consume_enabled": False}
+NO_BROADCAST: Row = {"is_consume_enabled": True, "is_broadcast_enabled": False}
+PUSH, PULL = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
+REFUSING: dict[str, tuple[tuple[Row, ...], str, str, set[str]]] = {
+    "r_some_critical": (
+        (OFF, {"is_consume_enabled": True}),
+        "CLUSTERING",
+        PUSH,
+        {"finding.severity_of_facts"},
+    ),
+    "r_unknown_critical": (
+        (OFF, {"is_consume_enabled": None}),
+        "CLUSTERING",
+        PUSH,
+        {"finding.severity_of_facts"},
+    ),
+    "r_broadcast_dropped": ((NO_BROADCAST, NO_BROADCAST), "BROADCASTING", PUSH, {"finding.complete"}),
+    "r_clustering": ((NO_BROADCAST, NO_BROADCAST), "CLUSTERING", PUSH, set()),
+    "r_clustering_invented": ((NO_BROADCAST,), "CLUSTERING", PUSH, {"finding.none_besides"}),
+    "r_lite_pull": ((NO_BROADCAST,), "BROADCASTING", PULL, set()),
+    "r_offline": ((OFF,), "offline", PUSH, set()),
+}
+"""Group -> its configuration at each broker, its model or state, how its members consume, and what the gate detects."""
 
 
 def plant(day: StagedDay, kind: str, fault: str) -> None:
@@ -389,6 +431,8 @@ def measured() -> dict[str, str]:
         ("g_with_unreported_queue", [7, 7], [7], True),
     ):
         add_offline_group(day, name, before, now, is_published=is_published)
+    add_filters(day)
+    add_refusing_brokers(day)
     add_finding(day, "load_imbalanced", "wrong_advice")["advice"] = ADVICE["idle_clients"]
     add_finding(day, "unowned", "advice_of_kind")["advice"] = ADVICE["unowned"]
     add_finding(day, "order_conf_differs", "number_of_another_kind")["group_count"] = 3
@@ -398,6 +442,48 @@ def measured() -> dict[str, str]:
         )
         for row in day.measure_as_it_is((STATEMENT,))
     }
+
+
+def add_filters(day: StagedDay) -> None:
+    """Add the groups of `FILTERS`."""
+    for name, expressions in FILTERS.items():
+        add_facts(day, "subscriptions_differ", name)
+        for row, (kind, text) in zip(
+            day.of("client_subscription", consumer_group=name, topic="t"), expressions, strict=True
+        ):
+            row.update(expression_type=kind, expression=text)
+        for row in day.of("client_subscription", consumer_group=name, topic="other"):
+            row["topic"] = "t"
+            row.update(expression_type=expressions[0][0], expression=expressions[0][1])
+        if name.endswith("invented"):
+            add_finding(day, "subscriptions_differ", name)
+
+
+def add_refusing_brokers(day: StagedDay) -> None:
+    """Add the groups of `REFUSING`."""
+    for name, (configurations, model, consume_type, _) in REFUSING.items():
+        state = {"CLUSTERING": "online", "BROADCASTING": "broadcasting"}.get(model, model)
+        add_fairness(day, name, state)
+        if state == "offline":
+            add_finding(day, "group_offline", name)
+        for number, configuration in enumerate(configurations, start=1):
+            at_broker = {"broker_name": f"b{number}", "consumer_group": name}
+            day.add("subscription_group", **at_broker, **configuration)
+            day.add(
+                "group_presence",
+                **at_broker,
+                state="online" if state != "offline" else state,
+                message_model=model,
+                consume_type=consume_type,
+            )
+        if name.endswith(("critical", "invented")):
+            row = add_finding(day, "consumption_disabled", name)
+            row.update(
+                severity="critical",
+                value_count=1,
+                examples=["b1"],
+                evidence="Some brokers that have its configuration give its members no messages (consumeEnable=false): b1.",
+            )
 
 
 def add_offline_group(
@@ -438,6 +524,21 @@ def test_advice_of_another_kind_or_cause_is_detected(measured: dict[str, str]) -
     assert ADVICE_OF_KIND in seen(measured, "wrong_advice")
     # The cause has its own advice.
     assert ADVICE_OF_KIND in seen(measured, "advice_of_kind")
+
+
+def test_filter_expressions_are_compared_by_what_they_let_through(measured: dict[str, str]) -> None:
+    assert {name: seen(measured, name) for name in FILTERS} == {
+        "f_equal": set(),
+        "f_everything": set(),
+        "f_equal_invented": {NONE_BESIDES},
+        **{name: {COMPLETE} for name in FILTERS if name.endswith("dropped")},
+    }
+
+
+def test_a_group_is_refused_only_by_brokers_with_a_setting_that_concerns_it(measured: dict[str, str]) -> None:
+    assert {name: seen(measured, name) for name in REFUSING} == {
+        name: detected for name, (*_, detected) in REFUSING.items()
+    }
 
 
 def seen(measured: dict[str, str], name: str) -> set[str]:

@@ -175,6 +175,13 @@ def _member_lists_differ(day: StagedDay, _kind: str, name: str) -> None:
     add_drift(day, name, state="match", member_list_count=2)
 
 
+@_facts("consumption_disabled")
+def _consumption_disabled(day: StagedDay, _kind: str, name: str) -> None:
+    add_fairness(day, name)
+    for broker in ("b1", "b2"):
+        day.add("subscription_group", broker_name=broker, consumer_group=name, is_consume_enabled=False)
+
+
 @_facts("subscriptions_differ")
 def _subscriptions_differ(day: StagedDay, _kind: str, name: str) -> None:
     add_members(day, name, "AVG", "AVG", "AVG")

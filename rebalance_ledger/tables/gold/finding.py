@@ -100,7 +100,7 @@ FINDING = Table(
         Column(
             "waiting_message_count",
             "bigint",
-            "`unowned`: messages in these queues that the group has not committed; if it never committed, all messages that the broker retains. Queues with unknown offsets are not counted. Null if no offset is known.",
+            "`unowned`: messages in these queues that the group has yet to consume: those after its committed offset; without one, all messages that the broker retains if the group starts at the oldest. Other queues are not counted unless they are empty: where the group would start there is unknown. Null if nothing is known.",
             unit="messages",
         ),
     ),

@@ -22,7 +22,7 @@ CONSUME_PROGRESS = Table(
         Column(
             "consumer_offset",
             "bigint",
-            "Committed offset of the group (messages); -1 where the broker has none.",
+            "Committed offset of the group (messages). Where the broker has none, it reports 0, and -1 for a static topic.",
             unit="messages",
         ),
         Column(
