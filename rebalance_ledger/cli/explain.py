@@ -115,8 +115,10 @@ class _Screen:
         self._console = console
         self._day = day
         self._group = group
-        options = f"--cluster {quote(day.cluster)} --group {quote(group)} --ds {day.ds}"
-        self._options = visible(options + f" --warehouse {quote(warehouse)}")
+        of_cluster = f"--cluster {quote(day.cluster)}"
+        in_warehouse = f"--ds {day.ds} --warehouse {quote(warehouse)}"
+        self._of_day = f"{of_cluster} {in_warehouse}"
+        self._options = visible(f"{of_cluster} --group {quote(group)} {in_warehouse}")
 
     def show(
         self, answers: dict[str, list[Row]], topic: str | None, location: tuple[str, int] | None
@@ -157,7 +159,7 @@ class _Screen:
         if location is not None and not any(map(is_wanted, answers["queues"])) and not answers["days"]:
             raise QueryError(
                 f"Group {self._group!r} has no queue {location[0]}:{location[1]} on {self._day.ds}; "
-                f"`ledger explain {self._group}` without --queue lists its queues."
+                f"`ledger explain {quote(self._group)} {self._of_day}` lists its queues."
             )
         return is_wanted
 

@@ -202,7 +202,8 @@ def test_what_is_unknown_is_not_shown_as_none(tmp_path: Path) -> None:
         ),
         (
             ["member-sync", "--cluster", "shop-prod", "--queue", "nope:1"],
-            "Group 'member-sync' has no queue nope:1 on 2026-11-18;",
+            "Group 'member-sync' has no queue nope:1 on 2026-11-18; "
+            "`ledger explain member-sync --cluster shop-prod --ds 2026-11-18 --warehouse ",
         ),
         (
             ["member-sync", "--cluster", "shop-prod", "--queue", "nope"],
