@@ -506,7 +506,7 @@ def rollback(
 
 
 @app.command()
-def backfill(  # noqa: PLR0913, PLR0917  # each is an option of the command
+def backfill(  # noqa: PLR0913  # each is an option of the command
     context: typer.Context,
     clusters: Annotated[list[str], typer.Option("--cluster", help="Name of the cluster; repeatable.")],
     first: Annotated[date, _day_option("First UTC day.", "--from")],
