@@ -191,6 +191,15 @@ class _Screen:
         self._line(
             f"{'; '.join(states)}; {members}; {_plural(len({row['topic'] for row in (*topics, *queues)}), 'topic')}; {_plural(len(queues), 'queue')}: {counts or 'none'}"
         )
+        if not answers["topics"] and not answers["queues"]:
+            self._line(
+                "No topic of this group is known"
+                + (
+                    ": it has no members that subscribe to one, and no progress."
+                    if states == ["offline"]
+                    else "."
+                )
+            )
 
     def _findings(self, findings: list[Row]) -> None:
         roots = [row for row in findings if row["explained_by"] is None]

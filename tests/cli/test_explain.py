@@ -124,6 +124,22 @@ def test_queues_that_members_pop_have_possible_readers_and_messages(
     assert "Queues that members pop: 1" in of_queue
 
 
+def test_a_group_without_members_topics_and_progress_is_explained(tmp_path: Path) -> None:
+    offline = {"consumer_group": "g-off", "broker_name": "a", "state": "offline"}
+    unknown = {"consumer_group": "g-unasked", "broker_name": "a", "state": "unknown"}
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish("c", "2026-11-18", group_presence=[offline, unknown])
+
+    of_offline = in_one_line(explain(publisher.root, "g-off"))
+    assert "gate: passed offline; 0 members; 0 topics; 0 queues: none" in of_offline
+    assert "No topic of this group is known: it has no members that subscribe to one, and no progress." in (
+        of_offline
+    )
+    assert "Findings: 0 None on this day." in of_offline
+    of_unknown = in_one_line(explain(publisher.root, "g-unasked"))
+    assert "unknown; members unknown; 0 topics; 0 queues: none No topic of this group is known." in of_unknown
+
+
 def test_every_row_of_a_large_group_is_counted_and_found(tmp_path: Path) -> None:
     group = {"consumer_group": "g"}
     drift = group | {"broker_name": "b", "state": "match", "group_state": "online", "strategy": "AVG"}
@@ -202,7 +218,6 @@ def test_what_is_unknown_is_not_shown_as_none(tmp_path: Path) -> None:
         ),
         (
             ["member-sync", "--cluster", "shop-prod", "--queue", "nope:1"],
-            "Group 'member-sync' has no queue nope:1 on 2026-11-18; "
             "`ledger explain member-sync --cluster shop-prod --ds 2026-11-18 --warehouse ",
         ),
         (
