@@ -116,6 +116,13 @@ def test_an_empty_file_configures_nothing(tmp_path: Path, text: str) -> None:
             "members.c1.consumer_idcs",
             "no such setting",
         ),
+        ({**RING, "virtual_node_count": 2**31}, "virtual_node_count", "2147483648 is no int of Java"),
+        ({**RING, "virtual_node_count": 10_001}, "virtual_node_count", "more than the 10000 that the ledger"),
+        (
+            {**RING, "members": {"c1": {"virtual_node_count": 99_999_999_999}}},
+            "members.c1.virtual_node_count",
+            "is no int of Java",
+        ),
         ({**RING, "members": {"c1": {"virtual_node_count": -1}}}, "members.c1.virtual_node_count", "greater"),
         ({**RING, "members": {"c1": {}}}, "members.c1", "give at least one of virtual_node_count"),
         ({"strategy": "AVG", "members": {}}, "members", "no such setting"),
