@@ -125,7 +125,11 @@ def test_an_empty_file_configures_nothing(tmp_path: Path, text: str) -> None:
         ),
         ({**RING, "members": {"c1": {"virtual_node_count": -1}}}, "members.c1.virtual_node_count", "greater"),
         ({**RING, "members": {"c1": {}}}, "members.c1", "give at least one of virtual_node_count"),
-        ({"strategy": "AVG", "members": {}}, "members", "no such setting"),
+        (
+            {"strategy": "AVG", "members": {}},
+            "clusters.shop.groups.orders.members: the strategy AVG",
+            "AVG has no such setting; correct it",
+        ),
         ({"strategy": "MACHINE_ROOM", "consumer_idcs": "hz"}, "consumer_idcs", "list"),
         ({"strategy": "MACHINE_ROOM", "consumer_idcs": [1]}, "consumer_idcs.0", "string"),
         ({"strategy": "MACHINE_ROOM", "consumer_idc": ["hz"]}, "consumer_idcs", "is missing"),
