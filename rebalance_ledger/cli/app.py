@@ -38,7 +38,7 @@ from rebalance_ledger.cli.terminal import (
 )
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.day import Day
-from rebalance_ledger.printable import visible
+from rebalance_ledger.printable import counted, visible
 from rebalance_ledger.result_file import write_result
 from rebalance_ledger.secret_files import read_secret_files
 from rebalance_ledger.storage.location import (
@@ -288,8 +288,9 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
     )
     _print_output(output, row_count)
     if row_count == 0:
-        for day in dict.fromkeys((ds, compare_ds) if compare_ds else (ds,)):
-            _print_error(published_days_hint(warehouse, cluster, day))
+        days = (ds, compare_ds) if compare_ds else (ds,)
+        for hint in dict.fromkeys(published_days_hint(warehouse, cluster, day, group) for day in days):
+            _print_error(hint)
 
 
 @app.command("explain")
@@ -843,7 +844,8 @@ def step(
             write_result(verdict=verdict.verdict, page=verdict.data_docs_index)
         case StepName.PUBLISH:
             publication = steps.publish(day)
-            echo(f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed.")
+            changed = counted(len(publication.changed_tables), "table")
+            echo(f"Published run {publication.run_id}; {changed} changed.")
             write_result(
                 run_id=publication.run_id,
                 verdict=publication.verdict,
@@ -963,8 +965,8 @@ def _print_manifest(done: str, directory: Location, manifest: Manifest) -> None:
     lines = sum(file.line_count or 0 for file in manifest.files)
     errors = sum(file.error_count or 0 for file in manifest.files)
     echo(
-        f"{directory} is {done}: cluster {manifest.cluster}, {manifest.ds}, {len(manifest.files)} files, "
-        f"{lines} lines ({errors} errors), {len(manifest.attachments)} attachments that no table reads."
+        f"{directory} is {done}: cluster {manifest.cluster}, {manifest.ds}, {counted(len(manifest.files), 'file')}, "
+        f"{counted(lines, 'line')} ({counted(errors, 'error')}), {counted(len(manifest.attachments), 'attachment')} that no table reads."
     )
 
 

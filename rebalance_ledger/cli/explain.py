@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rebalance_ledger.printable import visible
+from rebalance_ledger.printable import counted, visible
 from rebalance_ledger.report.published_day import check_group, find_day
 from rebalance_ledger.report.queries import Value, literal, report_queries, report_query
 from rebalance_ledger.warehouse.errors import QueryError
@@ -185,13 +185,13 @@ class _Screen:
             )
         states = list(dict.fromkeys(map(_state, answers["states"]))) or ["state unknown"]
         client_counts = [row["client_count"] for row in answers["states"] if row["client_count"] is not None]
-        members = _plural(max(client_counts), "member") if client_counts else "members unknown"
+        members = counted(max(client_counts), "member") if client_counts else "members unknown"
         counts = ", ".join(
             f"{sum(row['state'] == state for row in queues)} {state}"
             for state in dict.fromkeys(row["state"] for row in queues)
         )
         self._line(
-            f"{'; '.join(states)}; {members}; {_plural(len({row['topic'] for row in (*topics, *queues)}), 'topic')}; {_plural(len(queues), 'queue')}: {counts or 'none'}"
+            f"{'; '.join(states)}; {members}; {counted(len({row['topic'] for row in (*topics, *queues)}), 'topic')}; {counted(len(queues), 'queue')}: {counts or 'none'}"
         )
         if not answers["topics"] and not answers["queues"]:
             self._line(
@@ -219,7 +219,7 @@ class _Screen:
                 f" {subject}{cause}",
             )
             days = (
-                f"since {row['since']} ({_plural(row['day_count'], 'published day')})"
+                f"since {row['since']} ({counted(row['day_count'], 'published day')})"
                 if row["since"]
                 else "since when is unknown"
             )
@@ -290,7 +290,7 @@ class _Screen:
             shown = (
                 _ids(readers)
                 if readers is None or len(readers) <= _MOST_READERS
-                else _plural(len(readers), "member")
+                else counted(len(readers), "member")
             )
             alike.setdefault((row["topic"], row["broker_name"], shown), []).append(row)
         for (topic, broker, readers), rows in list(alike.items())[:_MOST_QUEUES]:
@@ -448,7 +448,3 @@ def _because(row: Row) -> str:
 def _state(row: Row) -> str:
     reason = row["group_state_reason"]
     return f"{row['group_state']} ({reason})" if reason else str(row["group_state"])
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
