@@ -9,18 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date  # noqa: TC003 - pydantic reads it at run time
 from fnmatch import fnmatchcase
-from math import isnan
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from rebalance_ledger.suggestion import did_you_mean
 
@@ -31,19 +22,6 @@ Severity = Literal["block", "warn"]
 """`block`: a failure keeps the day from being published; `warn`: it is published and reported."""
 
 _MOST_NEAR_NAMES = 3
-
-
-def _check_number(value: float) -> float:
-    if isnan(value):
-        raise ValueError("must be a number, and .nan is none")
-    return value
-
-
-Limit = Annotated[float, Field(ge=0), AfterValidator(_check_number)]
-"""A limit of an expectation; `.inf` is none."""
-
-MaxOverMean = Annotated[float, Field(ge=1), AfterValidator(_check_number)]
-"""A limit of the most queues of a client, divided by the mean."""
 
 
 class Strict(BaseModel):
@@ -77,8 +55,8 @@ class FairnessLimits(Strict):
         block: above it the day is not published.
     """
 
-    warn: MaxOverMean | None = None
-    block: MaxOverMean | None = None
+    warn: float | None = Field(default=None, ge=1)
+    block: float | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _in_order(self) -> FairnessLimits:
@@ -178,7 +156,7 @@ class GateSettings(GateRule):
         quarantine_groups: whether a day that is refused for some groups alone is published without them.
     """
 
-    limits: dict[str, Limit] = Field(default_factory=dict)
+    limits: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     groups: dict[str, GateRule] = Field(default_factory=dict)
     waivers: list[Waiver] = Field(default_factory=list)
     quarantine_groups: bool = False

@@ -51,7 +51,6 @@ def gate(folder: Path, settings: dict[str, Any]) -> GateSettings:
             "gate.limits.broker",
             ".nan is none",
         ),
-        ({"max_over_mean": {"warn": float("nan")}}, "gate.max_over_mean.warn", ".nan is none"),
         ({"limits": {"queue_assignment.one_owner": 3}}, "gate.limits", "is no expectation with a limit"),
         (
             {"groups": {"a-*": {"findings": {"boredom": "warn"}}}},
