@@ -113,8 +113,8 @@ WORDS: dict[str, tuple[Row, str]] = {
     ),
     "member_lists_differ": ({"value_count": 2}, "Brokers give 2 different member lists."),
     "settings_missing": (
-        {"client_total_count": 3, "queue_count": 2, "topic_count": 1} | RULE,
-        "All 3 members answered, and none reports a strategy (clients in Go and C++ do not).",
+        {"client_total_count": 1, "queue_count": 2, "topic_count": 1} | RULE,
+        "The only member answered, and reports no strategy (clients in Go and C++ do not).",
     ),
     "strategy_unknown": (
         {"queue_count": 2, "topic_count": 1} | RULE,
