@@ -30,3 +30,8 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, for example `1 row` or `2 rows`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -229,7 +229,9 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         (
             "IF(client_total_count IS NULL, "
             "'(The rule of some members is known, that of others is not|Members report the strategy .+)[.]', "
-            "concat('All ', client_total_count, ' members answered, and none reports a strategy [(]clients in Go and C[+][+] do not[)][.]'))"
+            "concat(IF(client_total_count = 1, 'The only member answered, and reports no strategy', "
+            "concat('All ', client_total_count, ' members answered, and none reports a strategy')), "
+            "' [(]clients in Go and C[+][+] do not[)][.]'))"
         ),
     ),
     "strategy_unknown": (

@@ -38,7 +38,7 @@ from rebalance_ledger.cli.terminal import (
 )
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.day import Day
-from rebalance_ledger.printable import visible
+from rebalance_ledger.printable import counted, visible
 from rebalance_ledger.result_file import write_result
 from rebalance_ledger.secret_files import read_secret_files
 from rebalance_ledger.storage.location import (
@@ -169,6 +169,7 @@ class StepName(StrEnum):
 
 @app.command()
 def run(
+    context: typer.Context,
     cluster: Cluster,
     ds: Ds,
     exports: Exports = _EXPORTS,
@@ -183,7 +184,7 @@ def run(
     log = log_file(cluster, day.ds)
     publish_day(day, _stderr, lambda: _build(day, log), build_log=log)
     report_day(day, _stderr)
-    _warn_of_outdated_days(day.warehouse, cluster, day.exports)
+    _warn_of_outdated_days(context, day.warehouse, cluster, day.exports)
 
 
 _SQL_COMMENT: Final = re.compile(r"--(?:\s|[^=\n]*\n)")
@@ -287,8 +288,9 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
     )
     _print_output(output, row_count)
     if row_count == 0:
-        for day in dict.fromkeys((ds, compare_ds) if compare_ds else (ds,)):
-            _print_error(published_days_hint(warehouse, cluster, day))
+        days = (ds, compare_ds) if compare_ds else (ds,)
+        for hint in dict.fromkeys(published_days_hint(warehouse, cluster, day, group) for day in days):
+            _print_error(hint)
 
 
 @app.command("explain")
@@ -477,6 +479,7 @@ def verify_published(
 
 @app.command()
 def rollback(
+    context: typer.Context,
     cluster: Cluster,
     ds: Ds,
     warehouse: WarehouseLocation = _WAREHOUSE,
@@ -495,11 +498,17 @@ def rollback(
         f"{cluster} {ds} {'would be' if dry_run else 'is'} back at run {done.restored_run_id}; "
         f"run {done.withdrawn_run_id} {'would be' if dry_run else 'is'} taken back."
     )
-    _warn_of_outdated_days(Warehouse.at(warehouse), cluster)
+    _warn_of_outdated_days(
+        context,
+        Warehouse.at(warehouse),
+        cluster,
+        hint="; add the --exports and --settings from which the days were computed",
+    )
 
 
 @app.command()
-def backfill(
+def backfill(  # noqa: PLR0913  # each is an option of the command
+    context: typer.Context,
     clusters: Annotated[list[str], typer.Option("--cluster", help="Name of the cluster; repeatable.")],
     first: Annotated[date, _day_option("First UTC day.", "--from")],
     last: Annotated[date, _day_option("Last UTC day, included.", "--to")],
@@ -523,7 +532,7 @@ def backfill(
     days = [_day(cluster, first, exports, warehouse, settings) for cluster in dict.fromkeys(clusters)]
     code = run_backfill(days, first, last, is_reversed=is_reversed, is_published_skipped=skip_published)
     for day in days:
-        _warn_of_outdated_days(day.warehouse, day.cluster, day.exports)
+        _warn_of_outdated_days(context, day.warehouse, day.cluster, day.exports)
     if code:
         raise typer.Exit(code)
 
@@ -558,6 +567,7 @@ def show_gate(
 
 @gate_app.command("approve")
 def approve_day(  # each is an option of the command
+    context: typer.Context,
     cluster: Cluster,
     ds: Ds,
     approved_by: Annotated[str, typer.Option("--approved-by", help="Name of the person who approves.")],
@@ -578,10 +588,11 @@ def approve_day(  # each is an option of the command
         reason=reason,
         run_id=run_id,
     )
+    of_day = f"--cluster {quote(cluster)} --ds {ds}{_options_in_effect(context)}"
     echo(
         f"{approval.approved_by} approved run {approval.run_id} of {cluster} {ds}, which fails "
         f"{', '.join(approval.expectation_ids)}. Nothing is published yet: clear the task gate in Airflow, or run "
-        "`ledger step gate` and `ledger step publish`."
+        f"`ledger step gate {of_day}` and `ledger step publish {of_day}`; add the --exports and --settings of the refused run."
     )
 
 
@@ -804,6 +815,7 @@ def land_export(directory: Directory, exports: Exports) -> None:
 
 @app.command()
 def step(
+    context: typer.Context,
     name: Annotated[StepName, typer.Argument(help="Step to run.")],
     cluster: Cluster,
     ds: Ds,
@@ -832,14 +844,15 @@ def step(
             write_result(verdict=verdict.verdict, page=verdict.data_docs_index)
         case StepName.PUBLISH:
             publication = steps.publish(day)
-            echo(f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed.")
+            changed = counted(len(publication.changed_tables), "table")
+            echo(f"Published run {publication.run_id}; {changed} changed.")
             write_result(
                 run_id=publication.run_id,
                 verdict=publication.verdict,
                 changed_tables=publication.changed_tables,
                 row_count=publication.row_count,
             )
-            _warn_of_outdated_days(day.warehouse, cluster, day.exports)
+            _warn_of_outdated_days(context, day.warehouse, cluster, day.exports)
         case StepName.REPORT:
             page = steps.report(day)
             echo(f"Report: {page}")
@@ -905,8 +918,27 @@ def _folder(exports: str) -> Path:
     )
 
 
-def _warn_of_outdated_days(warehouse: Warehouse, cluster: str, exports: Location | None = None) -> None:
-    """Warn about outdated published days."""
+def _options_in_effect(context: typer.Context) -> str:
+    """Return the locations and the settings file of the running command as options to type; empty if all are the defaults.
+
+    Options from environment variables are included: a printed command may be run in another shell.
+    """
+    sources = {name: context.get_parameter_source(name) for name in ("exports", "warehouse", "settings")}
+    return "".join(
+        f" --{name} {quote(str(context.params[name]))}"
+        for name, source in sources.items()
+        if source is not None and source.name != "DEFAULT"
+    )
+
+
+def _warn_of_outdated_days(
+    context: typer.Context,
+    warehouse: Warehouse,
+    cluster: str,
+    exports: Location | None = None,
+    hint: str = "",
+) -> None:
+    """Warn about outdated published days, with the command that computes them again; `hint` is about its other options."""
     from rebalance_ledger.pipeline.outdated import stale_days
 
     days = stale_days(warehouse, cluster, exports)
@@ -915,7 +947,8 @@ def _warn_of_outdated_days(warehouse: Warehouse, cluster: str, exports: Location
         more = f" and {len(days) - _NAMED_DAYS} more" if len(days) > _NAMED_DAYS else ""
         _stderr.print(
             f"warning: outdated comparisons with the baseline: {named}{more}; "
-            f"`ledger backfill --cluster {quote(cluster)} --from {days[0].ds} --to {days[-1].ds} --skip-published` computes them again.",
+            f"`ledger backfill --cluster {quote(cluster)} --from {days[0].ds} --to {days[-1].ds} --skip-published{_options_in_effect(context)}` "
+            f"computes them again{hint}.",
             soft_wrap=True,
         )
 
@@ -936,8 +969,8 @@ def _print_manifest(done: str, directory: Location, manifest: Manifest) -> None:
     lines = sum(file.line_count or 0 for file in manifest.files)
     errors = sum(file.error_count or 0 for file in manifest.files)
     echo(
-        f"{directory} is {done}: cluster {manifest.cluster}, {manifest.ds}, {len(manifest.files)} files, "
-        f"{lines} lines ({errors} errors), {len(manifest.attachments)} attachments that no table reads."
+        f"{directory} is {done}: cluster {manifest.cluster}, {manifest.ds}, {counted(len(manifest.files), 'file')}, "
+        f"{counted(lines, 'line')} ({counted(errors, 'error')}), {counted(len(manifest.attachments), 'attachment')} that no table reads."
     )
 
 

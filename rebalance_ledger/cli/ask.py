@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rebalance_ledger.cli.sql import OutputFormat
+    from rebalance_ledger.warehouse.snapshot import Snapshot
 
 _FOLDER: Final = Path(__file__).resolve().parents[2] / "sql" / "questions"
 _OF_ONE_DAY: Final = re.compile(r"\b(?:latest|previous)\.")
@@ -77,12 +78,17 @@ def ask(
         output: See `run_sql`.
 
     Raises:
-        QueryError: There is no such question, its answer has no such column, it does not compare days, or the query fails.
+        QueryError: There is no such question, its answer has no such column, it does not compare days, a day would be compared with
+            itself, or the query fails.
     """
     text = question_sql(name)
     if compare_ds is not None and not _OF_TWO_DAYS.search(text):
         comparing = [other for other in question_names() if _OF_TWO_DAYS.search(question_sql(other))]
         raise QueryError(f"The question {name} does not compare two days; {', '.join(comparing)} does.")
+    if compare_ds is not None:
+        from rebalance_ledger.warehouse.snapshot import Snapshot  # noqa: PLC0415  # the engines take time to import
+
+        _check_days_differ(Snapshot(warehouse), conditions.get("cluster"), ds, compare_ds)
     of_one_day = _OF_ONE_DAY.search(text) is not None
     restricted = {**conditions, **({"ds": ds} if ds is not None and not of_one_day else {})}
     return run_sql(
@@ -95,3 +101,19 @@ def ask(
         compare_ds=compare_ds,
         output=output,
     )
+
+
+def _check_days_differ(snapshot: Snapshot, cluster: object, ds: date | None, compare_ds: date) -> None:
+    """Check that no cluster's day is compared with itself: the newest published day, unless `--ds` names another.
+
+    Raises:
+        QueryError: A day is the one that it is compared with.
+    """
+    days, _ = snapshot.compared_days(ds, compare_ds)
+    same = sorted(day.cluster for day in days if day.ds == compare_ds and cluster in {None, day.cluster})
+    if same:
+        what = "the day of --ds" if ds is not None else f"the newest published day of {', '.join(same)}"
+        raise QueryError(
+            f"--compare-ds {compare_ds} is {what}, which would be compared with itself: name another published day"
+            + ("." if ds is not None else ", or the day to show with --ds, or a cluster with --cluster.")
+        )

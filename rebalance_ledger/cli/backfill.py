@@ -18,6 +18,7 @@ from rebalance_ledger.cli.build_progress import log_file
 from rebalance_ledger.cli.day_run import report_day
 from rebalance_ledger.cli.failures import BAD_INPUT, logged_failure
 from rebalance_ledger.cli.terminal import echo
+from rebalance_ledger.exports.manifest import export_directory
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.backfill import (
     NO_EXPORT,
@@ -30,6 +31,7 @@ from rebalance_ledger.pipeline.backfill import (
     write_progress,
 )
 from rebalance_ledger.pipeline.day_workers import DayWorker
+from rebalance_ledger.printable import counted
 from rebalance_ledger.result_file import write_result
 
 if TYPE_CHECKING:
@@ -57,7 +59,12 @@ def run_backfill(
         last: The last day, included.
         is_reversed: Whether to begin with the last.
         is_published_skipped: Whether days that are published and up to date are skipped.
+
+    Raises:
+        ExportError: A cluster's name cannot be that of an export; nothing is run.
+        SettingsError: The settings file is wrong; nothing is run.
     """
+    _check_names(any_days)
     settings = [day.settings for day in any_days]  # A wrong file would fail every day alike.
     steps.check_writable(any_days[0].warehouse)
     begin = time.monotonic()
@@ -99,7 +106,7 @@ def run_backfill(
         name = f"{outcome.cluster}  " if len(any_days) > 1 else ""
         echo(f"{name}{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
     published = sum(outcome.outcome == PUBLISHED for outcome in outcomes)
-    write_progress(f"{published} days published in {time.monotonic() - begin:.1f} s.")
+    write_progress(f"{counted(published, 'day')} published in {time.monotonic() - begin:.1f} s.")
     code = exit_code_of(outcomes)
     if code:
         failures = (
@@ -112,6 +119,12 @@ def run_backfill(
             f"No day from {first} to {last} has an export of {names} in {any_days[0].exports}: land one."
         )
     return code
+
+
+def _check_names(days: Sequence[Day]) -> None:
+    """Check the names of clusters before any day is run: an invalid one would end the days of the others too."""
+    for day in days:
+        export_directory(day.exports, day.cluster, day.ds)
 
 
 def report_published(day: Day, published: DayOutcome) -> DayOutcome | None:

@@ -348,7 +348,7 @@ def prune(
                 remove_export(directory)
             yield f"{directory} {'is removed' if is_applied else 'would be removed; nothing is without --apply'}."
         if not outdated:
-            yield f"{name} has no export of {days} or more days ago."
+            yield f"{name} has no export of {days} {'day' if days == 1 else 'days'} ago or earlier."
 
 
 def _is_published(export: Path, sources: Mapping[date, tuple[str, str, str]]) -> bool:

@@ -11,6 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.pipeline import steps
+from rebalance_ledger.printable import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,10 +47,10 @@ def publish_day(day: Day, console: Console, build: Callable[[], None], *, build_
         publication = steps.publish(day)
     for warning in verdict.warnings:
         console.print(f"warning: {warning}")
-    changed = len(publication.changed_tables)
+    changed = counted(len(publication.changed_tables), "table")
     console.print(
-        f"{day.cluster} {day.ds} is published in {day.warehouse.root}: {publication.row_count} rows, "
-        f"{changed} tables changed."
+        f"{day.cluster} {day.ds} is published in {day.warehouse.root}: {counted(publication.row_count, 'row')}, "
+        f"{changed} changed."
     )
 
 

@@ -15,9 +15,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rebalance_ledger.printable import visible
+from rebalance_ledger.printable import counted, visible
 from rebalance_ledger.report.published_day import check_group, find_day
-from rebalance_ledger.report.queries import Value, report_queries, report_query
+from rebalance_ledger.report.queries import Value, literal, report_queries, report_query
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.query import open_groups, open_tables
 from rebalance_ledger.warehouse.snapshot import Snapshot
@@ -115,8 +115,12 @@ class _Screen:
         self._console = console
         self._day = day
         self._group = group
-        options = f"--cluster {quote(day.cluster)} --group {quote(group)} --ds {day.ds}"
-        self._options = visible(options + f" --warehouse {quote(warehouse)}")
+        of_cluster = f"--cluster {quote(day.cluster)}"
+        in_warehouse = f"--ds {day.ds} --warehouse {quote(warehouse)}"
+        self._of_day = f"{of_cluster} {in_warehouse}"
+        self._options = f"{of_cluster} --group {quote(group)} {in_warehouse}"
+        self._of_all_days = f"{of_cluster} --group {quote(group)} --warehouse {quote(warehouse)}"
+        self._warehouse = warehouse
 
     def show(
         self, answers: dict[str, list[Row]], topic: str | None, location: tuple[str, int] | None
@@ -138,7 +142,7 @@ class _Screen:
         self._topics(topics)
         self._queues(queues, has_all=location is not None)
         self._sharing([row for row in answers["sharing"] if is_wanted(row)])
-        self._days(answers.get("days", []), topic)
+        self._days(answers.get("days", []), topic, location)
         self._members(answers["members"])
         self._strategies(answers["strategies"])
 
@@ -157,7 +161,7 @@ class _Screen:
         if location is not None and not any(map(is_wanted, answers["queues"])) and not answers["days"]:
             raise QueryError(
                 f"Group {self._group!r} has no queue {location[0]}:{location[1]} on {self._day.ds}; "
-                f"`ledger explain {self._group}` without --queue lists its queues."
+                f"`ledger explain {quote(self._group)} {self._of_day}` lists its queues."
             )
         return is_wanted
 
@@ -181,25 +185,27 @@ class _Screen:
             )
         states = list(dict.fromkeys(map(_state, answers["states"]))) or ["state unknown"]
         client_counts = [row["client_count"] for row in answers["states"] if row["client_count"] is not None]
-        members = _plural(max(client_counts), "member") if client_counts else "members unknown"
+        members = counted(max(client_counts), "member") if client_counts else "members unknown"
         counts = ", ".join(
             f"{sum(row['state'] == state for row in queues)} {state}"
             for state in dict.fromkeys(row["state"] for row in queues)
         )
         self._line(
-            f"{'; '.join(states)}; {members}; {_plural(len({row['topic'] for row in (*topics, *queues)}), 'topic')}; {_plural(len(queues), 'queue')}: {counts or 'none'}"
+            f"{'; '.join(states)}; {members}; {counted(len({row['topic'] for row in (*topics, *queues)}), 'topic')}; {counted(len(queues), 'queue')}: {counts or 'none'}"
         )
+        if not answers["topics"] and not answers["queues"]:
+            self._line(
+                "No topic of this group is known"
+                + (
+                    ": it has no members that subscribe to one, and no progress."
+                    if states == ["offline"]
+                    else "."
+                )
+            )
 
     def _findings(self, findings: list[Row]) -> None:
         roots = [row for row in findings if row["explained_by"] is None]
-        self._title(
-            f"Findings: {len(roots)}"
-            + (
-                f" (and {len(findings) - len(roots)} that these explain)"
-                if len(findings) > len(roots)
-                else ""
-            )
-        )
+        self._title(f"Findings: {_finding_counts(roots, findings)}")
         if not findings:
             self._line("  None on this day.")
         for row in (roots or findings)[:_MOST_FINDINGS]:
@@ -213,14 +219,16 @@ class _Screen:
                 f" {subject}{cause}",
             )
             days = (
-                f"since {row['since']} ({_plural(row['day_count'], 'published day')})"
+                f"since {row['since']} ({counted(row['day_count'], 'published day')})"
                 if row["since"]
                 else "since when is unknown"
             )
             self._block(row["evidence"] + f" [{days}]")
             self._block("Do: " + row["advice"])
             self._block(f"Page: {row['page']}")
-        self._more(len(roots or findings), _MOST_FINDINGS, "open_findings")
+        of_roots = f"ledger ask open_findings {self._options}"
+        of_others = self._sql("severity, kind, topic, broker_name, client_id, evidence, advice", "finding")
+        self._more(len(roots or findings), _MOST_FINDINGS, of_roots if roots else of_others)
 
     def _topics(self, topics: list[Row]) -> None:
         if not topics:
@@ -244,7 +252,12 @@ class _Screen:
                 )
             )
         self._table(table)
-        self._more(len(topics), _MOST_TOPICS, "unfair_groups")
+        columns = "topic, strategy, strategy_source, queue_count, min_queues_per_client, max_queues_per_client, max_over_mean"
+        self._more(
+            len(topics),
+            _MOST_TOPICS,
+            self._sql(columns, "assignment_fairness", "AND is_effective ORDER BY topic"),
+        )
 
     def _queues(self, queues: list[Row], *, has_all: bool) -> None:
         shown = queues if has_all else [row for row in queues if row["state"] in {*_MISMATCHES, "unknown"}]
@@ -264,7 +277,7 @@ class _Screen:
         for (state, place, owners, why), queue_ids in list(alike.items())[:_MOST_QUEUES]:
             self._line("  ", Text(state, style="bold"), f"{why}: {place}:{_ranges(queue_ids)}")
             self._block(owners)
-        self._more(len(alike), _MOST_QUEUES, "queue_history")
+        self._more(len(alike), _MOST_QUEUES, f"ledger ask queue_history {self._options}")
 
     def _sharing(self, sharing: list[Row]) -> None:
         if not sharing:
@@ -277,7 +290,7 @@ class _Screen:
             shown = (
                 _ids(readers)
                 if readers is None or len(readers) <= _MOST_READERS
-                else _plural(len(readers), "member")
+                else counted(len(readers), "member")
             )
             alike.setdefault((row["topic"], row["broker_name"], shown), []).append(row)
         for (topic, broker, readers), rows in list(alike.items())[:_MOST_QUEUES]:
@@ -285,17 +298,18 @@ class _Screen:
             counts = (_sum(rows, "ready_count"), _sum(rows, "in_flight_count_at_most"))
             table.add_row(*map(_cell, (topic, broker, queues, readers, *map(_number, counts))))
         self._table(table)
-        self._more(len(alike), _MOST_QUEUES, "shared_queues")
+        self._more(len(alike), _MOST_QUEUES, f"ledger ask shared_queues {self._options}")
 
-    def _days(self, days: list[Row], topic: str | None) -> None:
+    def _days(self, days: list[Row], topic: str | None, location: tuple[str, int] | None) -> None:
         wanted = [row for row in days if topic in {None, row["topic"]}]
-        if not wanted:
+        if not wanted or location is None:
             return
         self._title("Owners of the queue by day")
         for row in wanted[:_MOST_QUEUES]:
             self._line(f"  {row['ds']} ", Text(row["state"], style="bold"), f"{_why(row)}: {row['topic']}")
             self._block(_owners(row))
-        self._more(len(wanted), _MOST_QUEUES, "queue_history")
+        of_queue = f"--broker {quote(location[0])} --queue {location[1]}"
+        self._more(len(wanted), _MOST_QUEUES, f"ledger ask queue_history {self._of_all_days} {of_queue}")
 
     def _members(self, members: list[Row]) -> None:
         if not members:
@@ -311,7 +325,8 @@ class _Screen:
             counts = (row["observed_queue_count"], row["expected_queue_count"], row["lag_count"])
             table.add_row(*map(_cell, (row["client_id"], *cells, *map(_number, counts))))
         self._table(table)
-        self._more(len(members), _MOST_MEMBERS, "most_loaded_clients")
+        columns = "client_id, observed_queue_count, expected_queue_count, lag_count"
+        self._more(len(members), _MOST_MEMBERS, self._sql(columns, "client_load", "ORDER BY client_id"))
 
     def _strategies(self, strategies: list[Row]) -> None:
         if len(strategies) < 2:  # noqa: PLR2004  # one strategy has nothing to be compared with
@@ -339,9 +354,22 @@ class _Screen:
     def _table(self, table: Table) -> None:
         self._console.print(Padding(table, (0, 0, 0, 2)))
 
-    def _more(self, count: int, most: int, question: str) -> None:
+    def _sql(self, columns: str, table: str, rest: str = "") -> str:
+        """Return the command that lists the rows of the group in a table or view on the day."""
+        of_day = f"cluster = {literal(self._day.cluster)} AND ds = {literal(self._day.ds)}"
+        condition = f"{of_day} AND consumer_group = {literal(self._group)} {rest}".rstrip()
+        statement = _in_quotes(f"SELECT {columns} FROM {table} WHERE {condition}")  # noqa: S608  # printed, with literals
+        return f"ledger sql {statement} --warehouse {quote(self._warehouse)}"
+
+    def _more(self, count: int, most: int, command: str) -> None:
+        """Write how many rows are not shown, and the command that lists all; in one line, so that it can be copied."""
         if count > most:
-            self._line(f"  … {count - most} more: ledger ask {question} {self._options}")
+            self._console.print(Text(visible(f"  … {count - most} more: {command}")), soft_wrap=True)
+
+
+def _in_quotes(statement: str) -> str:
+    """Return a statement quoted for the shell: in double quotes if these change nothing, since SQL has single ones."""
+    return quote(statement) if set(statement) & set('$`"\\!') else f'"{statement}"'
 
 
 def _table(*names: str) -> Table:
@@ -395,6 +423,18 @@ def _ranges(numbers: list[int]) -> str:
     )
 
 
+def _finding_counts(roots: Sequence[Row], findings: Sequence[Row]) -> str:
+    """Return the number of findings, and of those that others explain: of the same group, or of another subject."""
+    explained = [row for row in findings if row["explained_by"] is not None]
+    elsewhere = [row for row in explained if not row["is_root_of_group"]] if roots else explained
+    kinds = ", ".join(sorted({row["root_kind"] or row["explained_by"] for row in elsewhere}))
+    if not roots:
+        return f"{len(findings)}, explained by {kinds}" if findings else "0"
+    parts = [f"{len(explained) - len(elsewhere)} that these explain"] * (len(explained) > len(elsewhere))
+    parts += [f"{len(elsewhere)} explained by {kinds}"] * bool(elsewhere)
+    return f"{len(roots)} (and {', '.join(parts)})" if parts else f"{len(roots)}"
+
+
 def _because(row: Row) -> str:
     match row["strategy_source"]:
         case "observed":
@@ -408,7 +448,3 @@ def _because(row: Row) -> str:
 def _state(row: Row) -> str:
     reason = row["group_state_reason"]
     return f"{row['group_state']} ({reason})" if reason else str(row["group_state"])
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

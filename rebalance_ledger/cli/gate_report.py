@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from rebalance_ledger.gate.verdict import allowed_range, approval_text, outcome_of
@@ -131,7 +132,7 @@ def _load_latest(warehouse: Warehouse, cluster: str, ds: date) -> _GateReport:
             return _GateReport(record["gate_verdict"], "gold.gate_result", published, quarantined)
     raise QueryError(
         f"The gate has no result for {cluster} {ds} in {warehouse.root}: compute the day with "
-        f"`ledger run --cluster {cluster} --ds {ds}`, or name another warehouse with --warehouse."
+        f"`ledger run --cluster {quote(cluster)} --ds {ds} --warehouse {quote(warehouse.root)}`, or name another warehouse with --warehouse."
     )
 
 

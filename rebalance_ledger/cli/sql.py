@@ -22,6 +22,7 @@ import psutil  # type: ignore[import-untyped]  # it ships no types
 
 from rebalance_ledger.cli.interruption import ended_at_once
 from rebalance_ledger.cli.terminal import until_reader_leaves
+from rebalance_ledger.printable import counted
 from rebalance_ledger.suggestion import did_you_mean
 from rebalance_ledger.warehouse.errors import NOT_IN_TIME, NoWarehouseError, QueryError
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rebalance_ledger.warehouse.cluster_day import ClusterDay
+    from rebalance_ledger.warehouse.snapshot import Snapshot
 
 _MOST_NAMES: Final = 10
 
@@ -136,24 +138,43 @@ def run_sql_by_cluster(query: str, warehouse: str) -> None:
             write_table(names, chain.from_iterable(map(rows_of, clusters)), sys.stdout)
 
 
-def published_days_hint(warehouse: str, cluster: object = None, ds: date | None = None) -> str:
-    """Return a sentence for an answer without rows: what is published, and whether the cluster and day asked for are."""
+def published_days_hint(
+    warehouse: str, cluster: str | None = None, ds: date | None = None, group: str | None = None
+) -> str:
+    """Return a sentence for an answer without rows: what is published, and whether the cluster, day and group asked for are."""
     from rebalance_ledger.warehouse.snapshot import Snapshot
 
-    days = Snapshot(warehouse).days
+    snapshot = Snapshot(warehouse)
+    days = snapshot.days
     clusters = sorted({day.cluster for day in days})
     if not clusters:
         return f"No rows: no day is published in {warehouse}."
     if cluster is not None and cluster not in clusters:
-        near = get_close_matches(str(cluster), clusters, n=1, cutoff=0.5)
+        near = get_close_matches(cluster, clusters, n=1, cutoff=0.5)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         return f"No rows: no day of cluster {cluster!r} is published.{meant} Published clusters: {', '.join(clusters[:_MOST_NAMES])}."
     of_clusters = [day for day in days if cluster is None or day.cluster == cluster]
     first, last = min(day.ds for day in of_clusters), max(day.ds for day in of_clusters)
-    span = f"{len(of_clusters)} published days of {', '.join(sorted({day.cluster for day in of_clusters})[:_MOST_NAMES])}, {first} to {last}"
+    count = counted(len(of_clusters), "published day")
+    span = f"{count} of {', '.join(sorted({day.cluster for day in of_clusters})[:_MOST_NAMES])}, {first}{'' if first == last else f' to {last}'}"
     if ds is not None and ds not in {day.ds for day in of_clusters}:
-        return f"No rows: {ds} is not published. There are {span}."
+        return f"No rows: {ds} is not published. There {'is' if len(of_clusters) == 1 else 'are'} {span}."
+    if group is not None:
+        wanted = snapshot.latest_days if ds is None else [day for day in days if day.ds == ds]
+        quarantined = _quarantined_days(snapshot, {day for day in wanted if day in of_clusters}, group)
+        if quarantined:
+            named = ", ".join(f"{day.ds} of {day.cluster}" for day in quarantined[:_MOST_NAMES])
+            return f"No rows: {named} is published without group {group!r}, which is quarantined; `ledger explain` says why."
     return f"No rows in {span}."
+
+
+def _quarantined_days(snapshot: Snapshot, days: set[ClusterDay], group: str) -> list[ClusterDay]:
+    """Return those of some published days that are published without a group, which the gate has quarantined."""
+    from rebalance_ledger.tables.gold.quarantined_group import QUARANTINED_GROUP
+    from rebalance_ledger.warehouse.cluster_day import ClusterDay
+
+    rows = snapshot.published(QUARANTINED_GROUP).rows(days, ["cluster", "ds", "consumer_group"])
+    return sorted({ClusterDay(row["cluster"], row["ds"]) for row in rows if row["consumer_group"] == group})
 
 
 def show_tables(warehouse: str, wanted: str | None = None) -> None:
@@ -247,4 +268,6 @@ def _published(row_counts: Mapping[ClusterDay, int]) -> str:
     days = sorted({day.ds for day in row_counts})
     span = f"{days[0]}" if len(days) == 1 else f"{len(days)} days, {days[0]} to {days[-1]}"
     clusters = len({day.cluster for day in row_counts})
-    return f"{sum(row_counts.values())} rows of {span}" + (f", {clusters} clusters" if clusters > 1 else "")
+    return f"{counted(sum(row_counts.values()), 'row')} of {span}" + (
+        f", {clusters} clusters" if clusters > 1 else ""
+    )

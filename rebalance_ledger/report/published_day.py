@@ -59,7 +59,7 @@ def find_day(snapshot: Snapshot, cluster: str | None, ds: date | None) -> Cluste
 
 
 def check_group(snapshot: Snapshot, day: ClusterDay, group: str) -> None:
-    """Check that a published day has a group, including groups with findings only and quarantined groups.
+    """Check that a published day has a group, including groups with findings only, quarantined groups, and groups without members and progress.
 
     Raises:
         QueryError: The day does not have the group; the message suggests similar names.

@@ -63,7 +63,7 @@ class Query:
         Raises:
             KeyError: A parameter has no value.
         """
-        return _PARAMETER.sub(lambda match: _literal(values[match[1]]), self.body)
+        return _PARAMETER.sub(lambda match: literal(values[match[1]]), self.body)
 
 
 @cache
@@ -95,9 +95,10 @@ def _read(folder: str, name: str) -> Query:
     return Query(name, comment[0], " ".join(comment[1:]).strip(), body)
 
 
-def _literal(value: Value) -> str:
+def literal(value: Value) -> str:
+    """Return a value as a literal of SQL, without characters that do not print."""
     if isinstance(value, tuple):
-        return ", ".join(map(_literal, value))
+        return ", ".join(map(literal, value))
     if isinstance(value, int):
         return str(value)
     if isinstance(value, date):

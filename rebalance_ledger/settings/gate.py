@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date  # noqa: TC003 - pydantic reads it at run time
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -156,7 +156,7 @@ class GateSettings(GateRule):
         quarantine_groups: whether a day that is refused for some groups alone is published without them.
     """
 
-    limits: dict[str, float] = Field(default_factory=dict)
+    limits: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     groups: dict[str, GateRule] = Field(default_factory=dict)
     waivers: list[Waiver] = Field(default_factory=list)
     quarantine_groups: bool = False

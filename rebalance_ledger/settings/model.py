@@ -7,7 +7,7 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from rebalance_ledger.cluster_name import cluster_name_problem
 from rebalance_ledger.settings.gate import GateSettings, Strict
@@ -16,8 +16,31 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+MOST_VIRTUAL_NODES: Final = 10_000
+"""Largest number of virtual nodes of a client. RocketMQ's default is 10, and each node of each client takes memory in a ring; RocketMQ itself
+accepts any `int` of Java."""
+
+_GREATEST_INT: Final = 2**31 - 1
+
 _DEADLINE: Final = r"^([0-3]\d|4[0-7]):[0-5]\d$"
 """Pattern of a time after the beginning of a day, at most 47:59."""
+
+
+def _check_virtual_node_count(count: object) -> object:
+    if isinstance(count, int) and not isinstance(count, bool):
+        if count > _GREATEST_INT:
+            raise ValueError(f"{count} is no int of Java; RocketMQ's default is 10")
+        if count > MOST_VIRTUAL_NODES:
+            raise ValueError(
+                f"{count} virtual nodes of each client are more than the {MOST_VIRTUAL_NODES} that the ledger computes; RocketMQ's default is 10"
+            )
+    return count
+
+
+VirtualNodeCount = Annotated[
+    int, Field(ge=0, le=MOST_VIRTUAL_NODES), BeforeValidator(_check_virtual_node_count)
+]
+"""`virtualNodeCnt` of `AllocateMessageQueueConsistentHash`."""
 
 
 class RoomRule(Strict):
@@ -63,7 +86,7 @@ class ConsistentHashStrategy(Strict):
     """`AllocateMessageQueueConsistentHash` with the built-in hash function."""
 
     strategy: Literal["CONSISTENT_HASH"]
-    virtual_node_count: int = Field(ge=0)
+    virtual_node_count: VirtualNodeCount
 
 
 class MachineRoomStrategy(Strict):
@@ -99,7 +122,7 @@ class MemberParameters(Strict):
 class ConsistentHashParameters(MemberParameters):
     """See `ConsistentHashStrategy`."""
 
-    virtual_node_count: int | None = Field(default=None, ge=0)
+    virtual_node_count: VirtualNodeCount | None = None
 
 
 class MachineRoomParameters(MemberParameters):
@@ -151,7 +174,7 @@ class ConfiguredQueues(Strict):
 
     topic: str
     broker_name: str
-    queue_ids: list[Annotated[int, Field(ge=0, le=2**31 - 1)]]
+    queue_ids: list[Annotated[int, Field(ge=0, le=_GREATEST_INT)]]
 
 
 class ConfigStrategy(Strict):

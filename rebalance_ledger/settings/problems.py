@@ -61,7 +61,11 @@ def problem(error: ErrorDetails, document: object) -> str:
     location = _location(error, document)
     if _is_about_key(error):
         location.pop()
-    return f"{'.'.join(location) or 'the whole file'}: {_what_is_wrong(error)}"
+    if error["type"] == "extra_forbidden":
+        what = _no_such_setting(location, document)
+    else:
+        what = _what_is_wrong(error)
+    return f"{'.'.join(location) or 'the whole file'}: {what}"
 
 
 def _location(error: ErrorDetails, document: object) -> list[str]:
@@ -84,13 +88,27 @@ def _is_about_key(error: ErrorDetails) -> bool:
     return error["type"] == "invalid_key" or error["loc"][-1:] == (_KEY,)
 
 
+def _no_such_setting(location: list[str], document: object) -> str:
+    """Return what is wrong with an unknown key: that its strategy does not have it, or the nearest known ones."""
+    *above, name = location
+    inside: Any = document
+    try:
+        for key in above:
+            inside = inside[int(key) if isinstance(inside, list) else key]
+    except (KeyError, IndexError, TypeError, ValueError):
+        inside = None
+    strategy = inside.get("strategy") if isinstance(inside, dict) else None
+    sentence = f"the strategy {strategy} has no such setting" if strategy else "there is no such setting"
+    if name in _known_keys():
+        return sentence if strategy else f"{sentence} here"
+    suggestion = did_you_mean(name, _known_keys(), most=2, cutoff=0.6)
+    return f"{sentence}; {suggestion}" if suggestion else sentence
+
+
 def _what_is_wrong(error: ErrorDetails) -> str:
     context: dict[str, Any] = error.get("ctx", {})
     if _is_about_key(error):
         return f"a name must be a string, and YAML reads one as {_as_yaml(error['input'])}: put it in quotes"
-    if error["type"] == "extra_forbidden":
-        suggestion = did_you_mean(str(error["loc"][-1]), _known_keys(), most=2, cutoff=0.6)
-        return "there is no such setting" + (f"; {suggestion}" if suggestion else "")
     if error["type"] == "union_tag_invalid":
         return f"there is no strategy {context['tag']}; it must be one of {context['expected_tags']}"
     if error["type"] == "string_type" and error["input"] is None:

@@ -249,8 +249,10 @@ class Snapshot:
         """Return the row count of each published day, by the qualified name of the table."""
         counts: dict[str, dict[ClusterDay, int]] = defaultdict(dict)
         for row in self._read_publications(self._publication_files, ["cluster", "ds", "tables"]):
+            day = ClusterDay(row["cluster"], row["ds"])
+            counts[PUBLICATION.qualified_name][day] = 1
             for table in row["tables"]:
-                counts[table["table_name"]][ClusterDay(row["cluster"], row["ds"])] = table["row_count"]
+                counts[table["table_name"]][day] = table["row_count"]
         return dict(counts)
 
     def named_contents(self, day: ClusterDay) -> dict[str, Content]:

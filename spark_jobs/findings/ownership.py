@@ -261,9 +261,16 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
             when=reason == "strategy_not_reported",
             severity="info",
             evidence=(
-                "All ",
-                text("member_count"),
-                " members answered, and none reports a strategy (clients in Go and C++ do not).",
+                F.when(
+                    F.col("member_count") == 1, "The only member answered, and reports no strategy"
+                ).otherwise(
+                    F.concat(
+                        F.lit("All "),
+                        text("member_count"),
+                        F.lit(" members answered, and none reports a strategy"),
+                    )
+                ),
+                " (clients in Go and C++ do not).",
             ),
             advice=GIVE_STRATEGY,
             client_total_count=F.col("member_count"),

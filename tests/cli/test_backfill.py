@@ -244,6 +244,27 @@ def test_a_report_that_cannot_be_written_is_reported_and_the_day_stays_published
     assert failed.reason in capsys.readouterr().err
 
 
+def test_an_invalid_cluster_among_several_is_refused_before_any_day_is_run(
+    exports: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = ledger(
+        "backfill",
+        f"--cluster={CLUSTER}",
+        "--cluster=a/b",
+        f"--from={THURSDAY}",
+        f"--to={THURSDAY}",
+        f"--exports={exports}",
+        f"--warehouse={tmp_path / 'warehouse'}",
+    )
+
+    assert code == 2
+    written = capfd.readouterr()
+    assert written.out == ""
+    assert written.err == (
+        "No such export:\n- the cluster's name 'a/b' cannot be the name of a folder; give the name of one cluster\n"
+    )
+
+
 def test_a_range_without_an_export_is_bad_input(
     exports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,6 +24,7 @@ from rebalance_ledger.warehouse.staging import write_verdict
 from tests.support.command_line import ledger
 from tests.support.computed_days import ROOT, asked, newest
 from tests.support.export_builder import ExportBuilder
+from tests.support.published_sample import Publisher
 from tests.support.staging_fixtures import stage_day_of_export
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def test_a_sealed_directory_is_sealed_again_only_on_demand(
     assert ledger("exports", "seal", str(sealed)) == 2
     assert "manifest.json is already there" in words(capsys.readouterr().err)
     assert ledger("exports", "seal", str(sealed), "--replace") == 0
-    assert "1 attachments" in capsys.readouterr().out
+    assert "1 attachment that" in capsys.readouterr().out
 
 
 def test_seal_accepts_cluster_and_day_as_options(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -372,6 +373,20 @@ def test_a_published_warehouse_can_be_queried(
 
     assert ledger("sql", "DROP TABLE publication", "--warehouse", shop_warehouse) == 2
     assert capsys.readouterr().out == ""
+
+
+def test_a_summary_tells_no_queues_from_unknown_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = {"finding_id": "f", "kind": "source_failed", "severity": "warning"}
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish("c", "2026-11-17", finding=[failed])
+    publisher.publish("c", "2026-11-18")
+
+    assert ledger("summary", "--warehouse", publisher.root) == 0
+
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:4]]
+    assert [row[2:7] for row in rows] == [["null", "null", "null", "1", "0"], ["0", "0", "0", "0", "0"]]
 
 
 def test_a_summary_reads_one_cluster_at_a_time_to_limit_memory(

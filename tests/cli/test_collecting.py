@@ -428,7 +428,7 @@ class TestPruning:
         ] * 2
         assert self.left(exports) == 1
         assert ledger("exports", "prune", f"--exports={exports}", kept, "--unpublished", "--apply") == 0
-        assert capsys.readouterr().out == "c has no export of 5 or more days ago.\n"
+        assert capsys.readouterr().out == "c has no export of 5 days ago or earlier.\n"
 
     def test_an_export_is_kept_unless_its_day_is_published_from_it(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

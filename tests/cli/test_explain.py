@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -124,6 +126,77 @@ def test_queues_that_members_pop_have_possible_readers_and_messages(
     assert "Queues that members pop: 1" in of_queue
 
 
+def test_a_group_without_members_topics_and_progress_is_explained(tmp_path: Path) -> None:
+    offline = {"consumer_group": "g-off", "broker_name": "a", "state": "offline"}
+    unknown = {"consumer_group": "g-unasked", "broker_name": "a", "state": "unknown"}
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish("c", "2026-11-18", group_presence=[offline, unknown])
+
+    of_offline = in_one_line(explain(publisher.root, "g-off"))
+    assert "gate: passed offline; 0 members; 0 topics; 0 queues: none" in of_offline
+    assert "No topic of this group is known: it has no members that subscribe to one, and no progress." in (
+        of_offline
+    )
+    assert "Findings: 0 None on this day." in of_offline
+    of_unknown = in_one_line(explain(publisher.root, "g-unasked"))
+    assert "unknown; members unknown; 0 topics; 0 queues: none No topic of this group is known." in of_unknown
+
+
+def test_a_finding_with_a_root_elsewhere_names_the_root(tmp_path: Path) -> None:
+    finding = {"severity": "info", "evidence": "e.", "advice": "a."}
+    root = finding | {"finding_id": "r", "kind": "source_failed", "broker_name": "b"}
+    below = {"parent_finding_id": "r", "root_finding_id": "r", "kind": "assignment_stale"}
+    of_group = finding | {"consumer_group": "g"}
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish("c", "2026-11-17", finding=[root, of_group | below | {"finding_id": "f"}])
+    publisher.publish(
+        "c",
+        "2026-11-18",
+        finding=[
+            root,
+            of_group | below | {"finding_id": "f"},
+            of_group | {"finding_id": "o", "kind": "load_imbalanced"},
+            of_group | below | {"finding_id": "p", "parent_finding_id": "o", "root_finding_id": "o"},
+        ],
+    )
+
+    assert "Findings: 1, explained by source_failed info assignment_stale" in in_one_line(
+        explain(publisher.root, "g", "--ds", "2026-11-17")
+    )
+    assert "Findings: 1 (and 1 that these explain, 1 explained by source_failed)" in in_one_line(
+        explain(publisher.root, "g")
+    )
+
+
+def test_processes_that_share_a_client_id_have_the_strategies_that_they_reported(tmp_path: Path) -> None:
+    group = {"consumer_group": "g", "client_id": "m"}
+    process = {"state": "online", "strategy": "AVG"}
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish(
+        "c",
+        "2026-11-18",
+        ownership_drift=[
+            {
+                "consumer_group": "g",
+                "topic": "t",
+                "broker_name": "b",
+                "queue_id": 0,
+                "state": "match",
+                "group_state": "online",
+                "observed_client_ids": ["m"],
+                "expected_client_ids": ["m"],
+                "observed_process_count": 2,
+            }
+        ],
+        consumer_connection=[group | {"broker_name": "b", "client_language": "JAVA"}],
+        client_process=[group | process | {"process": name} for name in ("p1", "p2")],
+    )
+
+    screen = explain(publisher.root, "g")
+    assert "no strategy" not in screen
+    assert "m       JAVA unknown release  AVG" in screen
+
+
 def test_every_row_of_a_large_group_is_counted_and_found(tmp_path: Path) -> None:
     group = {"consumer_group": "g"}
     drift = group | {"broker_name": "b", "state": "match", "group_state": "online", "strategy": "AVG"}
@@ -142,7 +215,12 @@ def test_every_row_of_a_large_group_is_counted_and_found(tmp_path: Path) -> None
         finding=[group | finding | {"finding_id": f"f{n}", "topic": "t000"} for n in range(70)],
     )
 
-    screen = in_one_line(explain(publisher.root, "g"))
+    lines = explain(publisher.root, "g").splitlines()
+    commands = [shlex.split(line.partition(" more: ")[2]) for line in lines if " more: " in line]
+    answers = [CliRunner().invoke(app, [*words[1:], "--format", "json"]) for words in commands]
+    assert [len(json.loads(answer.stdout)) for answer in answers] == [70, 300, 151]
+
+    screen = in_one_line("\n".join(lines))
     assert "300 topics; 300 queues: 300 match" in screen
     assert "Findings: 70" in screen
     assert "Members: 151" in screen
@@ -202,7 +280,7 @@ def test_what_is_unknown_is_not_shown_as_none(tmp_path: Path) -> None:
         ),
         (
             ["member-sync", "--cluster", "shop-prod", "--queue", "nope:1"],
-            "Group 'member-sync' has no queue nope:1 on 2026-11-18;",
+            "`ledger explain member-sync --cluster shop-prod --ds 2026-11-18 --warehouse ",
         ),
         (
             ["member-sync", "--cluster", "shop-prod", "--queue", "nope"],

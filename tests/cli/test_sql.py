@@ -320,6 +320,8 @@ class TestShowTables:
                 )
         finding = next(line for line in lines if line.startswith("gold.finding"))
         assert finding.endswith("; 3 rows of 2 days, 2026-11-17 to 2026-11-18, 2 clusters")
+        publication = next(line for line in lines if line.startswith("gold.publication:"))
+        assert publication.endswith("; 3 rows of 2 days, 2026-11-17 to 2026-11-18, 2 clusters")
         assert any(
             line.startswith("silver.broker:") and line.endswith("; nothing published") for line in lines
         )

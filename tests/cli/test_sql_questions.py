@@ -263,6 +263,22 @@ class TestAsk:
         assert ended.exit_code == 0
         assert hint in ended.stderr
 
+    def test_an_empty_answer_names_the_quarantine_of_the_group(self, tmp_path: Path) -> None:
+        quarantined = {"consumer_group": "g", "expectation_id": "e", "observed": 1.0}
+        publisher = Publisher(tmp_path / "warehouse")
+        publisher.publish("c", "2026-11-17", quarantined_group=[])
+        publisher.publish("c", "2026-11-18", quarantined_group=[quarantined])
+
+        def hint(*words: str) -> str:
+            command = ["ask", "open_findings", *words, "--warehouse", publisher.root]
+            return CliRunner().invoke(app, command, catch_exceptions=False).stderr
+
+        assert hint("--group", "g") == (
+            "No rows: 2026-11-18 of c is published without group 'g', which is quarantined; `ledger explain` says why.\n"
+        )
+        assert hint("--group", "g", "--ds", "2026-11-17").startswith("No rows in 2 published days of c, ")
+        assert hint("--group", "h").startswith("No rows in 2 published days of c, ")
+
 
 def asked(warehouse: str, question: str, *words: str) -> list[dict[str, Any]]:
     """Return the rows of a question from the command line's JSON output."""
@@ -302,6 +318,35 @@ def test_two_chosen_days_can_be_compared(tmp_path: Path) -> None:
     assert changes("--ds", "2026-11-02") == [("2026-11-01", "2026-11-02")]
     assert changes("--ds", "2026-11-02", "--compare-ds", "2026-11-03") == []
     assert changes("--ds", "2026-11-01", "--compare-ds", "2026-11-03") == [("2026-11-03", "2026-11-01")]
+
+
+def test_a_day_is_not_compared_with_itself(tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish("c", "2026-11-18", ownership_drift=[])
+
+    def refusal(*words: str) -> str:
+        command = [
+            "ask",
+            "owner_changes",
+            "--compare-ds",
+            "2026-11-18",
+            *words,
+            "--warehouse",
+            publisher.root,
+        ]
+        return str(CliRunner().invoke(app, command).exception)
+
+    assert "--compare-ds 2026-11-18 is the newest published day of c, which would be" in refusal()
+    assert "--compare-ds 2026-11-18 is the day of --ds, which would be" in refusal("--ds", "2026-11-18")
+
+
+def test_one_published_day_is_named_in_the_singular(tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish("c", "2026-11-18", finding=[])
+
+    ended = CliRunner().invoke(app, ["ask", "open_findings", "--warehouse", publisher.root])
+
+    assert ended.stderr == "No rows in 1 published day of c, 2026-11-18.\n"
 
 
 def test_an_unpublished_baseline_day_is_named(shop_warehouse: str) -> None:

@@ -117,8 +117,8 @@ WORDS: dict[str, tuple[Row, str]] = {
         "All brokers that have its configuration give its members no messages (consumeEnable=false): b1, b2.",
     ),
     "settings_missing": (
-        {"client_total_count": 3, "queue_count": 2, "topic_count": 1} | RULE,
-        "All 3 members answered, and none reports a strategy (clients in Go and C++ do not).",
+        {"client_total_count": 1, "queue_count": 2, "topic_count": 1} | RULE,
+        "The only member answered, and reports no strategy (clients in Go and C++ do not).",
     ),
     "strategy_unknown": (
         {"queue_count": 2, "topic_count": 1} | RULE,

@@ -202,6 +202,23 @@ def test_findings_of_quarantined_groups_are_neither_new_nor_gone(tmp_path: Path)
     assert groups[-1][-1] == "yes"
 
 
+def test_a_group_without_members_topics_and_progress_is_listed(tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish(
+        "c",
+        "2026-11-18",
+        group_presence=[
+            {"consumer_group": "g-off", "broker_name": broker, "state": "offline"} for broker in "ab"
+        ],
+        proxy_presence=[{"consumer_group": "g-proxy", "proxy": "p:8080", "state": "unknown"}],
+    )
+
+    page = ReportPage.of(report(publisher.root, tmp_path, cluster="c", group="g-off"))
+
+    groups = next(rows for name, rows in page.tables if name == "day/groups")
+    assert [row[:2] for row in groups[1:]] == [["g-off", "offline"], ["g-proxy", "unknown"]]
+
+
 def test_the_same_day_gives_the_same_bytes(shop_warehouse: str, shop_report: str, tmp_path: Path) -> None:
     assert report(shop_warehouse, tmp_path) == shop_report
 

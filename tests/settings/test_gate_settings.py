@@ -41,6 +41,16 @@ def gate(folder: Path, settings: dict[str, Any]) -> GateSettings:
         ),
         ({"findings": {"queue_unownd": "block"}}, "gate.findings", "did you mean unowned"),
         ({"findings": {"xyzzy": "block"}}, "gate.findings", "docs/gate.md lists them"),
+        (
+            {"limits": {"broker.row_count_like_day_before": -1}},
+            "gate.limits.broker.row_count_like_day_before",
+            "greater",
+        ),
+        (
+            {"limits": {"broker.row_count_like_day_before": float("nan")}},
+            "gate.limits.broker",
+            "greater",
+        ),
         ({"limits": {"queue_assignment.one_owner": 3}}, "gate.limits", "is no expectation with a limit"),
         (
             {"groups": {"a-*": {"findings": {"boredom": "warn"}}}},

@@ -62,6 +62,10 @@ def test_an_approved_day_is_published_with_name_and_reason(
     assert day_command(refused, "step", "publish") == BAD_INPUT
 
     assert approve(refused, "--run-id=run-1", reason="two racks,\n ticket 7 <b>") == 0
+    options = f"--cluster shop --ds {MONDAY} --warehouse {refused.root}"
+    assert f"run `ledger step gate {options}` and `ledger step publish {options}`; add" in (
+        capsys.readouterr().out
+    )
     assert day_command(refused, "step", "publish") == BAD_INPUT, "an approval alone publishes nothing"
     assert day_command(refused, "step", "gate") == 0
     assert day_command(refused, "step", "publish") == 0

@@ -143,8 +143,11 @@ def test_a_recomputed_day_is_reported_as_such(
 def test_a_day_without_a_gate_result_is_reported_in_one_sentence(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = ledger("gate", "show", "--cluster", "shop", "--ds", "2026-11-17", "--warehouse", warehouse.root)
+    code = ledger(
+        "gate", "show", "--cluster", "the shop", "--ds", "2026-11-17", "--warehouse", warehouse.root
+    )
 
     assert code == BAD_INPUT
     [sentence] = capsys.readouterr().err.splitlines()
-    assert sentence.startswith("The gate has no result for shop 2026-11-17 in ")
+    assert sentence.startswith("The gate has no result for the shop 2026-11-17 in ")
+    assert f"`ledger run --cluster 'the shop' --ds 2026-11-17 --warehouse {warehouse.root}`" in sentence

@@ -193,7 +193,7 @@ def test_a_warning_names_five_outdated_days_and_counts_the_others(
     warning = capsys.readouterr().err
     assert "2026-11-21 (newer_baseline_available) and 2 more; `ledger backfill " in warning
     assert "2026-11-22" not in warning
-    assert " --from 2026-11-17 --to 2026-11-23 --skip-published` computes them again.\n" in warning
+    assert " --from 2026-11-17 --to 2026-11-23 --skip-published --warehouse " in warning
 
 
 def test_a_rollback_makes_the_next_day_out_of_date_and_reports_it(
@@ -206,9 +206,29 @@ def test_a_rollback_makes_the_next_day_out_of_date_and_reports_it(
 
     assert capsys.readouterr().err == (
         "warning: outdated comparisons with the baseline: 2026-11-17 (earlier_day_changed); "
-        "`ledger backfill --cluster shop --from 2026-11-17 --to 2026-11-17 --skip-published` computes them again.\n"
+        f"`ledger backfill --cluster shop --from 2026-11-17 --to 2026-11-17 --skip-published --warehouse {warehouse.root}` "
+        "computes them again; add the --exports and --settings from which the days were computed.\n"
     )
     assert asked(warehouse, STALE) == [("2026-11-17", ["earlier_day_changed"])]
+
+
+def test_the_command_for_outdated_days_has_the_locations_and_the_settings_in_effect(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for day in (16, 17):
+        publish_day(warehouse, day)
+    publish_day(warehouse, 16, "c2")
+    settings = tmp_path / "my settings.yaml"
+    settings.write_text("clusters: {}\n", encoding="utf-8")
+    monkeypatch.setenv("LEDGER_EXPORTS", str(tmp_path / "it's exports"))
+
+    day_options = ("--cluster=shop", "--ds=2026-11-16", f"--warehouse={warehouse.root}")
+    assert ledger("step", "publish", *day_options, f"--settings={settings}") == 0
+
+    assert capsys.readouterr().err.endswith(
+        "`ledger backfill --cluster shop --from 2026-11-17 --to 2026-11-17 --skip-published "
+        f"--exports '{tmp_path}/it'\"'\"'s exports' --warehouse {warehouse.root} --settings '{settings}'` computes them again.\n"
+    )
 
 
 def test_a_day_is_out_of_date_when_a_newer_baseline_is_published(warehouse: Warehouse) -> None:

@@ -7,7 +7,11 @@ WITH reported AS (
         consumer_group,
         client_id,
         list_sort(list_distinct(list(strategy) FILTER (strategy IS NOT NULL))) AS strategies
-    FROM consumer_client
+    FROM (
+        SELECT cluster, ds, consumer_group, client_id, strategy FROM consumer_client
+        UNION ALL
+        SELECT cluster, ds, consumer_group, client_id, strategy FROM client_process
+    )
     WHERE cluster = $cluster AND ds = $ds AND consumer_group IN ($groups)
     GROUP BY consumer_group, client_id
 ),
