@@ -128,7 +128,8 @@ def allowed_range(least: float | None, most: float | None) -> str:
 def explain(verdict: Verdict) -> str:
     """Return the verdict as a few lines of plain text, for a terminal, a log or the note of a run."""
     judged = [result for result in verdict.results if result["outcome"] != "skipped"]
-    held = sum(result["is_success"] for result in judged)
+    passed_count = sum(result["outcome"] == "passed" for result in judged)
+    skipped_count = len(verdict.results) - len(judged)
     headline = {
         "passed": "The gate passed",
         "passed_with_warnings": "The gate passed with warnings",
@@ -136,7 +137,7 @@ def explain(verdict: Verdict) -> str:
         "approved": "The gate refused this day, and a person approved it",
         "refused": "The gate refused this day",
     }[verdict.verdict]
-    lines = [f"{headline}: {held} of {len(judged)} expectations hold."]
+    lines = [f"{headline}: {passed_count} of {len(judged)} expectations passed."]
     lines += [f"- {reason}" for reason in verdict.reasons]
     lines += [f"- approved: {sentence}" for sentence in verdict.approved]
     lines += [f"- quarantined: {quarantined_sentence(row)}" for row in verdict.quarantined]
@@ -147,11 +148,9 @@ def explain(verdict: Verdict) -> str:
         if result["outcome"] == "waived"
     ]
     lines += [f"- note: {note}" for note in verdict.notes]
-    if len(judged) < len(verdict.results):
-        lines.append(
-            f"- note: {len(verdict.results) - len(judged)} expectations were not compared: "
-            "there is no baseline day"
-        )
+    if skipped_count:
+        noun = "expectation was" if skipped_count == 1 else "expectations were"
+        lines.append(f"- note: {skipped_count} {noun} skipped: there is no baseline day")
     if verdict.data_docs_index is not None:
         lines.append(f"All results: {verdict.data_docs_index}")
     return "\n".join(lines)
