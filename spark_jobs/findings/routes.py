@@ -235,6 +235,6 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
         finding(
             "route_config_differs",
             "config",
-            "The name servers say otherwise than the broker's own configuration, for ",
+            "The routes on the name servers differ from the broker's configuration, for ",
         ),
     )
