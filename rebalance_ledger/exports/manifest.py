@@ -333,7 +333,7 @@ def _without_repeated_names(pairs: list[tuple[str, object]]) -> dict[str, object
     document = dict(pairs)
     if len(document) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _ManifestError(f"{printable(next(n for n in names if names.count(n) > 1))} is there twice")
+        raise _ManifestError(f"duplicate key {printable(next(n for n in names if names.count(n) > 1))}")
     return document
 
 

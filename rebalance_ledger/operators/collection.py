@@ -77,8 +77,8 @@ class CollectExportOperator(ClusterOperator):
             )
         elif not is_today:
             raise AirflowFailException(
-                f"No export of {self.cluster} for {ds} has landed in {where['exports']}, and that day is not today: a live "
-                "cluster only tells of now. Land that day's export there, or leave the day out."
+                f"No export of {self.cluster} for {ds} has landed in {where['exports']}, and that day is not today; a live "
+                "cluster has only its current state. Upload that day's export, or skip the day."
             )
         elif settings is None:
             raise AirflowFailException(
@@ -129,7 +129,7 @@ class PruneExportsOperator(ClusterOperator):
         settings = collect_settings(self.cluster)
         retention = None if settings is None else settings.retention
         if retention is None:
-            self.log.info("Exports of %s are kept for ever.", self.cluster)
+            self.log.info("Exports of %s are kept indefinitely.", self.cluster)
             return
         options = [
             f"--cluster={self.cluster}",

@@ -88,7 +88,9 @@ def sources_of(day: Day, settings: ClusterSettings, stage: StagingArea, build: B
         (f"the settings of {one_line(day.cluster)}", build.settings_sha256, settings.sha256),
     ):
         if recorded != present:
-            raise StagingError(f"The stage at {stage.root} does not fit {name}, now another: {BUILD_AGAIN}.")
+            raise StagingError(
+                f"The staging area at {stage.root} does not fit {name}, now another: {BUILD_AGAIN}."
+            )
     earlier = referenced_exports(day.exports, day.cluster, build.compared_exports or ())
     return Sources(
         EarlierExport(directory, manifest),
@@ -138,7 +140,8 @@ def _whole_or_rest(day: Day, settings: GateSettings, stage: StagingArea, databas
     if broken:
         failed = ", ".join(evaluation.expectation.expectation_id for evaluation in broken)
         return _noted(
-            whole, f"no group is left out, because without {_join_names(groups)} the day fails {failed}"
+            whole,
+            f"no group is quarantined, because the day also fails {failed} without {_join_names(groups)}",
         )
     return GateInput(rest.measures, rest.baseline_ds, quarantined=tuple(at_fault))
 

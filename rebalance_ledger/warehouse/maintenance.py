@@ -105,7 +105,7 @@ def maintain(
     """
     if is_applied:
         with _writing(warehouse):
-            pass  # What interrupted publications left in the tables is taken back, so that it can go.
+            pass  # What interrupted publications left in the tables is withdrawn, so that it can be removed.
     done: list[MaintenanceAction] = []
     # `publication` first, because it is read for each table.
     for table in (PUBLICATION, *commits.PUBLISHED_TABLES):

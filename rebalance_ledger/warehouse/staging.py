@@ -106,7 +106,7 @@ class JudgedStage:
                     Content(staged.row_count, staged.content_hash),
                 )
         raise StagingError(
-            f"The inventory of the stage at {self.stage.root} lacks the content of {table.qualified_name}: another release computed it, "
+            f"The inventory of the staging area at {self.stage.root} lacks the content of {table.qualified_name}: another release computed it, "
             f"or it has rows of another day; {BUILD_AGAIN}."
         )
 
@@ -234,7 +234,7 @@ def _read_inventory(stage: StagingArea) -> tuple[StagedTable, ...]:
     record = read_record(stage.inventory, BUILD_AGAIN)
     if record is None:
         raise StagingError(
-            f"The stage at {stage.root} has no inventory of its files, so another release computed it: run the build again."
+            f"The staging area at {stage.root} has no inventory of its files, so another release computed it: run the build again."
         )
     with decoding(stage.inventory, BUILD_AGAIN):
         return tuple(StagedTable.of(table) for table in record.records("tables"))
@@ -270,17 +270,19 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
     newest = newest_stage(warehouse, cluster, ds)
     judged = judged_stage(warehouse, cluster, ds)
     if judged is None:
-        raise StagingError(f"The gate has not judged the stage at {newest.root}: run the gate first.")
+        raise StagingError(f"The gate has not judged the staging area at {newest.root}: run the gate first.")
     # Another attempt of the same input has the same rows, in any order.
     if judged.build.run_id != read_build(newest).run_id:
         raise StagingError(
             f"The day was computed again, at {newest.root}, after the gate judged it: run the gate again."
         )
     if judged.verdict == "refused":
-        raise StagingError(f"The gate refused the stage at {judged.stage.root}: see quarantine.gate_result.")
+        raise StagingError(
+            f"The gate refused the staging area at {judged.stage.root}: see quarantine.gate_result."
+        )
     if not judged.inventory:
         raise StagingError(
-            f"The verdict on the stage at {judged.stage.root} names no files: run the gate again."
+            f"The verdict on the staging area at {judged.stage.root} names no files: run the gate again."
         )
     refuse_changed(judged.stage, judged.inventory)
     return judged

@@ -178,7 +178,7 @@ def test_a_past_day_without_an_export_fails_in_one_sentence_and_sends_no_request
         AirflowFailException, match=rf"^No export of c for {YESTERDAY:%Y-%m-%d} has landed"
     ) as caught:
         collect(YESTERDAY)
-    assert "a live cluster only tells of now" in str(caught.value)
+    assert "a live cluster has only its current state" in str(caught.value)
     assert stand_ins.calls == []
 
 
