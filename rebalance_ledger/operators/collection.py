@@ -17,7 +17,7 @@ from rebalance_ledger.operators.flow import day_of, partition_key
 from rebalance_ledger.operators.ledger import (
     FAILED_CAPTURE,
     ClusterOperator,
-    LackingCaptureError,
+    IncompleteCaptureError,
     places,
     settings_now,
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _PLACES = ("exports", "settings")
 
-_LACKING_QUALITIES = ("degraded", "failed")
+_INCOMPLETE_QUALITIES = ("degraded", "failed")
 """Qualities of a capture that a further attempt on the same day completes."""
 
 
@@ -56,9 +56,9 @@ class CollectExportOperator(ClusterOperator):
         Raises:
             AirflowFailException: There is no export and the cluster cannot be queried: it is not the current day, the settings do not say how,
                 or the connection is invalid. Or the last attempt's capture has failed.
-            LackingCaptureError: The capture is degraded or failed, and the task is retried.
-            StageRefusedError: `ledger` ended with 2; a retry would have the same result.
-            StageCrashedError: `ledger` ended with another error.
+            IncompleteCaptureError: The capture is degraded or failed, and the task is retried.
+            StepRefusedError: `ledger` ended with 2; a retry would have the same result.
+            StepCrashedError: `ledger` ended with another error.
         """
         ds = day_of(context)
         where = places(_PLACES)
@@ -69,7 +69,7 @@ class CollectExportOperator(ClusterOperator):
             is_today
             and settings is not None
             and landed is not None
-            and landed.get("quality") in _LACKING_QUALITIES
+            and landed.get("quality") in _INCOMPLETE_QUALITIES
         )
         if landed is not None and not can_be_completed:
             self.log.info(
@@ -87,7 +87,7 @@ class CollectExportOperator(ClusterOperator):
         else:
             try:
                 self._collect(ds, where, settings)
-            except LackingCaptureError as error:
+            except IncompleteCaptureError as error:
                 task = context.get("ti")
                 if task is not None and task.try_number <= task.max_tries:
                     raise
@@ -123,7 +123,7 @@ class PruneExportsOperator(ClusterOperator):
 
         Raises:
             AirflowFailException: If the collection has failed, or the settings are wrong.
-            StageRefusedError: If an export cannot be removed.
+            StepRefusedError: If an export cannot be removed.
         """
         self.fail_after_failure(context)
         settings = collect_settings(self.cluster)
