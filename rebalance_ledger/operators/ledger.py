@@ -38,7 +38,7 @@ from rebalance_ledger.operators.pages import page_url
 from rebalance_ledger.result_file import RESULT_FILE_VARIABLE, read_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from airflow.sdk import Context
     from airflow.sdk.types import TaskInstanceKey
@@ -139,8 +139,39 @@ def settings_now() -> LedgerSettings:
         raise AirflowFailException(str(error)) from error
 
 
-def requested_clusters(context: Mapping[str, Any]) -> list[str]:
-    """Return the names in the run's parameter `clusters`, each once; empty if the parameter is empty or null.
+def configured_clusters() -> list[str]:
+    """Return the names of all clusters in the settings file.
+
+    Raises:
+        AirflowFailException: The settings file names no cluster, or is wrong.
+    """
+    from rebalance_ledger.settings import SettingsError, load_cluster_names  # noqa: PLC0415  # not while the DAG is parsed
+
+    try:
+        return load_cluster_names(Path(places(("settings",))["settings"]))
+    except SettingsError as error:
+        raise AirflowFailException(str(error)) from error
+
+
+def collected_clusters() -> list[str]:
+    """Return the names of the clusters that the settings file collects.
+
+    Raises:
+        AirflowFailException: The settings file is wrong.
+        AirflowSkipException: The settings file collects no cluster.
+    """
+    names = sorted(name for name, cluster in settings_now().clusters.items() if cluster.collect)
+    if not names:
+        raise AirflowSkipException("No cluster in the settings has `collect:`, so there is nothing to do.")
+    return names
+
+
+def requested_clusters(context: Mapping[str, Any], default: Callable[[], list[str]]) -> list[str]:
+    """Return the names in the run's parameter `clusters`, each once; those of `default` if the parameter is empty or null.
+
+    Args:
+        context: Context of the task.
+        default: Returns the names for an empty parameter, such as `configured_clusters`.
 
     Raises:
         AirflowFailException: The settings file does not name one of them, or is wrong.
@@ -152,7 +183,7 @@ def requested_clusters(context: Mapping[str, Any]) -> list[str]:
         raise AirflowFailException(
             f"The settings file does not name {', '.join(unknown)}; it names {', '.join(known) or 'none'}."
         )
-    return requested
+    return requested or default()
 
 
 def arguments_for(cluster: str, ds: str) -> list[str]:

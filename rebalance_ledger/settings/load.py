@@ -84,6 +84,18 @@ def load_settings(path: Path, names: GateNames | None = None) -> LedgerSettings:
         raise SettingsError(_sentence(path, error, document)) from error
 
 
+def load_cluster_names(path: Path) -> list[str]:
+    """Return the names of all clusters in the settings file, sorted.
+
+    Raises:
+        SettingsError: the file names no cluster, or `load_settings` refuses it.
+    """
+    names = sorted(load_settings(path).clusters)
+    if not names:
+        raise SettingsError(f"{path} names no cluster; add one below `clusters:`.")
+    return names
+
+
 def _sentence(path: Path, error: ValidationError, document: object) -> str:
     """Return every error of the file."""
     problems = [problem(one, document) for one in error.errors(include_url=False)]
