@@ -147,6 +147,11 @@ class Manifest:
         return self.attempts[-1].quality if self.attempts else None
 
     @property
+    def size_bytes(self) -> int:
+        """Size of all files of the export without the manifest."""
+        return sum(file.size_bytes for file in self.files)
+
+    @property
     def envelope_files(self) -> tuple[ManifestFile, ...]:
         """Files with envelopes, at most one per kind; a kind without a file is a missing source."""
         return tuple(file for file in self.files if file.holds_envelopes)

@@ -24,9 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.fs as pafs
-
-from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.storage.engines import file_system_of, folder_names
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
 from rebalance_ledger.warehouse.content import Content
@@ -156,7 +154,7 @@ def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[StagingAre
     folder.mkdir(parents=True)
     with Path(stage.lock).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for name in _attempts(place):
+        for name in folder_names(*file_system_of(place)):
             _remove_if_dead(warehouse.stage(cluster, ds, name))
         yield stage
 
@@ -319,7 +317,7 @@ def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
         for pointer in (_NEWEST, _JUDGED)
         if (stage := _pointed_to(warehouse, cluster, ds, pointer)) is not None
     }
-    for name in _attempts(place):
+    for name in folder_names(*file_system_of(place)):
         stage = warehouse.stage(cluster, ds, name)
         if name not in kept_attempts and exists(stage.build):
             file_system, path = file_system_of(stage.root)
@@ -355,15 +353,8 @@ def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> S
 
 def _is_being_computed(place: str) -> bool:
     return not is_object_store(place) and any(
-        _is_alive(Path(place, name, "lock")) for name in _attempts(place)
+        _is_alive(Path(place, name, "lock")) for name in folder_names(*file_system_of(place))
     )
-
-
-def _attempts(place: str) -> list[str]:
-    """Return the names of a day's attempts."""
-    file_system, path = file_system_of(place)
-    entries = file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
-    return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)
 
 
 def _remove_if_dead(stage: StagingArea) -> None:
