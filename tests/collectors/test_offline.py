@@ -346,7 +346,7 @@ class TestRecordedMetadata:
         assert (line.group, line.error) == ("order-service", None)
         (newest / "consumerStatus.txt").unlink()
         conversion = convert_sources(tmp_path / "second", Sources(texts=[newest]))
-        assert any("of which group it is" in notice for notice in conversion.notices)
+        assert any("names its group" in notice for notice in conversion.notices)
 
 
 class TestMissingInformation:
