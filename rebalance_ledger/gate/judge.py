@@ -24,14 +24,13 @@ from rebalance_ledger.gate.pages.first_page import write_first_page
 from rebalance_ledger.gate.policy import Rules
 from rebalance_ledger.gate.quarantine import names
 from rebalance_ledger.gate.verdict import (
-    Outcome,
     Verdict,
-    VerdictName,
     idle_sentence,
     sentence_of,
     waiver_text,
 )
 from rebalance_ledger.settings import Approval, GateSettings
+from rebalance_ledger.tables.vocabulary import GateVerdict, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -88,22 +87,22 @@ def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pa
         is_held = evaluation.is_held and is_success.get(evaluation.expectation.expectation_id, False)
         result = _result(evaluation, run_id, baseline_ds, is_held=is_held)
         results.append(result)
-        if result["outcome"] == "failed":
+        if result["outcome"] == Outcome.FAILED:
             messages[evaluation.severity].append(sentence_of(result, evaluation))
     refusing = [
-        result for result in results if result["outcome"] == "failed" and result["severity"] == "block"
+        result for result in results if result["outcome"] == Outcome.FAILED and result["severity"] == "block"
     ]
     is_approved = approval is not None and _approve(refusing, approval)
-    verdict: VerdictName = (
-        "approved"
+    verdict = (
+        GateVerdict.APPROVED
         if is_approved
-        else "refused"
+        else GateVerdict.REFUSED
         if messages["block"]
-        else "passed_with_quarantine"
+        else GateVerdict.PASSED_WITH_QUARANTINE
         if quarantined
-        else "passed_with_warnings"
+        else GateVerdict.PASSED_WITH_WARNINGS
         if messages["warn"]
-        else "passed"
+        else GateVerdict.PASSED
     )
     excluded_groups = names(quarantined)
     idle = (
@@ -112,7 +111,7 @@ def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pa
     judged = Verdict(
         verdict=verdict,
         results=results,
-        quarantined=list(quarantined) if verdict == "passed_with_quarantine" else [],
+        quarantined=list(quarantined) if verdict is GateVerdict.PASSED_WITH_QUARANTINE else [],
         reasons=[] if is_approved else messages["block"],
         approved=messages["block"] if is_approved else [],
         warnings=messages["warn"],
@@ -132,7 +131,7 @@ def _approve(refusing: Sequence[dict[str, Any]], approval: Approval) -> bool:
     ):
         return False
     for result in refusing:
-        result["outcome"] = "approved"
+        result["outcome"] = Outcome.APPROVED.value
         result["approved_by"] = approval.approved_by
         result["approval_reason"] = approval.reason
     return True
@@ -188,14 +187,14 @@ def _result(
 ) -> dict[str, Any]:
     """Return a row of `gold.gate_result` without the partition columns."""
     expectation = evaluation.expectation
-    outcome: Outcome = (
-        "skipped"
+    outcome = (
+        Outcome.SKIPPED
         if not evaluation.is_comparable
-        else "failed"
+        else Outcome.FAILED
         if not is_held
-        else "waived"
+        else Outcome.WAIVED
         if evaluation.excused
-        else "passed"
+        else Outcome.PASSED
     )
     return {
         "run_id": run_id,
@@ -203,13 +202,13 @@ def _result(
         "table_name": expectation.table.qualified_name,
         "expectation": expectation.sentence,
         "severity": evaluation.severity,
-        "is_success": outcome in {"passed", "skipped"},
+        "is_success": outcome in {Outcome.PASSED, Outcome.SKIPPED},
         "observed": evaluation.observed,
         "threshold_min": evaluation.threshold_min,
         "threshold_max": evaluation.threshold_max,
         "examples": list(evaluation.examples),
         "waiver": waiver_text(evaluation),
-        "outcome": outcome,
+        "outcome": outcome.value,
         "baseline_ds": baseline_ds if expectation.is_of_two_days else None,
         "approved_by": None,
         "approval_reason": None,

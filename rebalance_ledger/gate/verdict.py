@@ -7,7 +7,7 @@ Belongs here: the type of the verdict, and its sentences. Does not belong here: 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from rebalance_ledger.gate.evaluation import one_line
 
@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.gate.evaluation import Evaluation
     from rebalance_ledger.settings import Waiver
-
-VerdictName = Literal["passed", "passed_with_warnings", "passed_with_quarantine", "approved", "refused"]
-
-Outcome = Literal["passed", "waived", "approved", "failed", "skipped"]
-"""The outcome of one expectation."""
+    from rebalance_ledger.tables.vocabulary import GateVerdict
 
 _MAX_SENTENCE_EXAMPLES: Final = 3
 """Maximum number of examples in a sentence; `gate_result` and Data Docs have the others."""
@@ -43,7 +39,7 @@ class Verdict:
         data_docs_index: Path or URI of the first page of the Data Docs, if they were written.
     """
 
-    verdict: VerdictName
+    verdict: GateVerdict
     results: list[dict[str, Any]]
     quarantined: list[dict[str, Any]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)

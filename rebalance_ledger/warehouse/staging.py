@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rebalance_ledger.storage.engines import file_system_of, folder_names
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
+from rebalance_ledger.tables.vocabulary import GateVerdict
 from rebalance_ledger.warehouse.content import Content
 from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.inventory import StagedTable, refuse_changed
@@ -53,9 +54,6 @@ _JUDGED: Final = "judged.json"
 _RESERVED: Final = "reserved"
 _ATTEMPT_NAME: Final = re.compile(r"[\w-]+")
 
-VERDICTS: Final = ("passed", "passed_with_warnings", "passed_with_quarantine", "approved", "refused")
-"""Outcomes of the gate for a stage."""
-
 
 @dataclass(frozen=True, slots=True)
 class Build:
@@ -77,7 +75,7 @@ class JudgedStage:
     Attributes:
         stage: Location of the rows.
         build: The recorded input.
-        verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine`, `approved` or `refused`.
+        verdict: The verdict of the gate.
         results: Rows of `gate_result`, without cluster and ds.
         quarantined: Rows of `quarantined_group`, without cluster and ds: the groups without which the stage is accepted.
         inventory: The judged files.
@@ -85,7 +83,7 @@ class JudgedStage:
 
     stage: StagingArea
     build: Build
-    verdict: str
+    verdict: GateVerdict
     results: list[dict[str, Any]]
     quarantined: list[dict[str, Any]]
     inventory: tuple[StagedTable, ...]
@@ -274,7 +272,7 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
         raise StagingError(
             f"The day was computed again, at {newest.root}, after the gate judged it: run the gate again."
         )
-    if judged.verdict == "refused":
+    if judged.verdict is GateVerdict.REFUSED:
         raise StagingError(
             f"The gate refused the staging area at {judged.stage.root}: see quarantine.gate_result."
         )
@@ -293,15 +291,20 @@ def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | 
     if stage is None or record is None:
         return None
     with decoding(stage.gate_verdict, GATE_AGAIN):
-        verdict = record.text("verdict")
-        if verdict not in VERDICTS:
-            raise RecordError(f"'verdict' is none of {', '.join(VERDICTS)}")
+        verdict = _verdict(record.text("verdict"))
         results = record.rows("results", GATE_RESULT)
         # Releases without quarantine wrote no list of groups; older ones wrote no inventory.
         quarantined = record.rows("quarantined", QUARANTINED_GROUP) if "quarantined" in record else []
         tables = record.records("inventory") if "inventory" in record else []
         inventory = tuple(map(StagedTable.of, tables))
     return JudgedStage(stage, read_build(stage), verdict, results, quarantined, inventory)
+
+
+def _verdict(text: str) -> GateVerdict:
+    try:
+        return GateVerdict(text)
+    except ValueError:
+        raise RecordError(f"'verdict' is none of {', '.join(GateVerdict)}") from None
 
 
 def is_being_computed(warehouse: Warehouse, cluster: str, ds: date) -> bool:
