@@ -21,8 +21,8 @@ from expectations.suites.all_suites import SUITES
 from rebalance_ledger.gate.evaluation import evaluate, idle_waivers
 from rebalance_ledger.gate.pages.data_docs import gx_expectation, write_suite_page
 from rebalance_ledger.gate.pages.first_page import write_first_page
-from rebalance_ledger.gate.policy import Rules
-from rebalance_ledger.gate.quarantine import names
+from rebalance_ledger.gate.policy import GatePolicy
+from rebalance_ledger.gate.quarantine import group_names
 from rebalance_ledger.gate.verdict import (
     Verdict,
     idle_sentence,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pages go
-    measures: pd.DataFrame | Iterable[Mapping[str, Any]],
+    metrics: pd.DataFrame | Iterable[Mapping[str, Any]],
     *,
     cluster: str,
     ds: date,
@@ -55,7 +55,7 @@ def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pa
     """Judge one staged day of one cluster.
 
     Args:
-        measures: Rows of `measurement.METRIC_SCHEMA`: expectation_id, observed, examples, offenders.
+        metrics: Rows of `measurement.METRIC_SCHEMA`: expectation_id, observed, examples, affected_subjects.
         cluster: Cluster name, for the Data Docs.
         ds: UTC day; waivers expire by it.
         run_id: Id of the computation, for `gate_result`.
@@ -70,22 +70,22 @@ def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pa
         The verdict. An expectation without a metric has failed.
 
     Raises:
-        MeasureError: A metric belongs to no expectation, or an expectation has two metrics.
+        MetricError: A metric belongs to no expectation, or an expectation has two metrics.
     """
-    rules = Rules(settings or GateSettings(), ds)
+    policy = GatePolicy(settings or GateSettings(), ds)
     rows = (
-        cast("list[dict[str, Any]]", measures.to_dict("records"))
-        if isinstance(measures, pd.DataFrame)
-        else measures
+        cast("list[dict[str, Any]]", metrics.to_dict("records"))
+        if isinstance(metrics, pd.DataFrame)
+        else metrics
     )
-    evaluations = evaluate(rows, rules, baseline_ds=baseline_ds)
+    evaluations = evaluate(rows, policy, baseline_ds=baseline_ds)
     is_success = _validate(evaluations, cluster, ds, data_docs_dir)
     results: list[dict[str, Any]] = []
     messages: dict[str, list[str]] = {"block": [], "warn": []}
     for evaluation in evaluations:
         # Fail closed: an expectation without a metric or without a validation result fails.
-        is_held = evaluation.is_held and is_success.get(evaluation.expectation.expectation_id, False)
-        result = _result(evaluation, run_id, baseline_ds, is_held=is_held)
+        is_passed = evaluation.is_passed and is_success.get(evaluation.expectation.expectation_id, False)
+        result = _result(evaluation, run_id, baseline_ds, is_passed=is_passed)
         results.append(result)
         if result["outcome"] == Outcome.FAILED:
             messages[evaluation.severity].append(sentence_of(result, evaluation))
@@ -104,9 +104,9 @@ def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pa
         if messages["warn"]
         else GateVerdict.PASSED
     )
-    excluded_groups = names(quarantined)
+    excluded_groups = group_names(quarantined)
     idle = (
-        waiver for waiver in idle_waivers(evaluations, rules) if waiver.consumer_group not in excluded_groups
+        waiver for waiver in idle_waivers(evaluations, policy) if waiver.consumer_group not in excluded_groups
     )
     judged = Verdict(
         verdict=verdict,
@@ -183,7 +183,7 @@ def _validate(
 
 
 def _result(
-    evaluation: Evaluation, run_id: str, baseline_ds: date | None, *, is_held: bool
+    evaluation: Evaluation, run_id: str, baseline_ds: date | None, *, is_passed: bool
 ) -> dict[str, Any]:
     """Return a row of `gold.gate_result` without the partition columns."""
     expectation = evaluation.expectation
@@ -191,7 +191,7 @@ def _result(
         Outcome.SKIPPED
         if not evaluation.is_comparable
         else Outcome.FAILED
-        if not is_held
+        if not is_passed
         else Outcome.WAIVED
         if evaluation.excused
         else Outcome.PASSED

@@ -238,7 +238,7 @@ def gate(day: Day) -> Verdict:
 
     with TemporaryDirectory(prefix="ledger-data-docs-") as folder:
         verdict = judge(
-            judged.measures,
+            judged.metrics,
             cluster=day.cluster,
             ds=day.ds,
             run_id=run_id,

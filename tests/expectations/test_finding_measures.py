@@ -394,7 +394,7 @@ def measured() -> dict[str, str]:
     add_finding(day, "order_conf_differs", "number_of_another_kind")["group_count"] = 3
     return {
         row["expectation_id"]: "\n".join(
-            example for offender in row["offenders"] or [] for example in offender["examples"]
+            example for subject in row["affected_subjects"] or [] for example in subject["examples"]
         )
         for row in day.measure_as_it_is((STATEMENT,))
     }
