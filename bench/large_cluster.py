@@ -19,7 +19,7 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from bench.report import Measurement
-from bench.stages import CLUSTER, DS, collect_command, export_bytes, manifest_of, stage_commands
+from bench.stages import CLUSTER, DS, collect_command, manifest_of, stage_commands
 from bench.watched import run
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import newest_stage
@@ -67,7 +67,7 @@ def _sizes(folder: Path) -> dict[str, float]:
     """Return the bytes and lines of the export, and the rows of each staged table."""
     manifest = manifest_of(folder)
     sizes = {
-        "export_bytes": float(export_bytes(manifest)),
+        "export_bytes": float(manifest.size_bytes),
         "export_line_count": float(sum(file.line_count or 0 for file in manifest.files)),
     }
     stage = Path(newest_stage(Warehouse.at(str(folder / "warehouse")), CLUSTER, DS).root)

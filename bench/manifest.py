@@ -54,7 +54,7 @@ def measure(*, size: tuple[int, int, int, int] = SIZE) -> list[Measurement]:
         directory = Path(made) / _CLUSTER / _DS.isoformat()
         manifest = load_manifest(directory)
         turns = [(_run("verify", directory), _run("read", directory)) for _ in range(_REPETITION_COUNT)]
-    size_bytes = sum(file.size_bytes for file in manifest.files)
+    size_bytes = manifest.size_bytes
     extra = {
         "export_bytes": float(size_bytes),
         "export_line_count": float(sum(file.line_count or 0 for file in manifest.files)),

@@ -39,7 +39,7 @@ def stage_commands(folder: Path, warehouse: Path) -> dict[str, list[str]]:
         ExportError: There is none.
     """
     of_stage = [*_export_of_day(folder), "--warehouse", str(warehouse)]
-    options = driver_options(export_bytes(manifest_of(folder)))
+    options = driver_options(manifest_of(folder).size_bytes)
     submit = [
         "spark-submit",
         "--master",
@@ -61,11 +61,6 @@ def manifest_of(folder: Path) -> Manifest:
         ExportError: There is none.
     """
     return load_manifest(export_directory(folder / "exports", CLUSTER, DS))
-
-
-def export_bytes(manifest: Manifest) -> int:
-    """Return the size of all files of an export."""
-    return sum(file.size_bytes for file in manifest.files)
 
 
 def _export_of_day(folder: Path) -> list[str]:

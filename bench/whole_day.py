@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from deltalake import DeltaTable
 
 from bench.report import Measurement
-from bench.stages import CLUSTER, DS, collect_command, export_bytes, manifest_of, stage_commands
+from bench.stages import CLUSTER, DS, collect_command, manifest_of, stage_commands
 from bench.watched import run
 from rebalance_ledger.exports.manifest import export_directory
 from rebalance_ledger.tables import QUEUE_ASSIGNMENT
@@ -96,7 +96,7 @@ def measure(
         place = folder / str(number)
         run(collect_command(size, place))
         turns = [_turn(place) for _ in range(repetitions)]
-        measured += _measurements(turns, export_bytes(manifest_of(place)))
+        measured += _measurements(turns, manifest_of(place).size_bytes)
     return [*measured, _sql_latency(_warehouse(place))]
 
 
@@ -194,7 +194,7 @@ def _row_count(place: str) -> int:
 def _copy(folder: Path) -> None:
     """Copy export and tables by Spark, with the settings that a build of this size has."""
     manifest = manifest_of(folder)
-    size_bytes = export_bytes(manifest)
+    size_bytes = manifest.size_bytes
     directory, target = export_directory(folder / "exports", CLUSTER, DS), folder / "copy"
     spark = spark_session("bench: plain copy", size_bytes)
     with suited_to(spark, size_bytes):

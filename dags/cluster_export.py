@@ -34,11 +34,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task, task_group
-from airflow.sdk.exceptions import AirflowSkipException
 
 from rebalance_ledger.operators.collection import CollectExportOperator, PruneExportsOperator
 from rebalance_ledger.operators.flow import EXPORT_DAG_ID, EXPORTS, clusters_param, day_param
-from rebalance_ledger.operators.ledger import requested_clusters, retry_policy, settings_now
+from rebalance_ledger.operators.ledger import collected_clusters, requested_clusters, retry_policy
 
 
 @dag(
@@ -68,13 +67,7 @@ def cluster_export() -> None:
         doc_md="Reads the requested clusters, or the collected ones from the settings file that `LEDGER_SETTINGS` names."
     )
     def clusters() -> list[str]:
-        collected = (name for name, settings in settings_now().clusters.items() if settings.collect)
-        names = requested_clusters(get_current_context()) or sorted(collected)
-        if not names:
-            raise AirflowSkipException(
-                "No cluster in the settings has `collect:`, so there is nothing to do."
-            )
-        return names
+        return requested_clusters(get_current_context(), default=collected_clusters)
 
     @task_group
     def cluster_day(cluster: str) -> None:

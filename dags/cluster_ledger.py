@@ -75,7 +75,7 @@ from rebalance_ledger.operators.ledger import (
 def cluster_ledger() -> None:
     """Wire the steps of a day; nothing is published unless the gate accepts the staged day."""
     verify = LedgerStepOperator(
-        task_id="verify_export", stage="verify", doc_md="Checks the landed export against its manifest."
+        task_id="verify_export", step="verify", doc_md="Checks the landed export against its manifest."
     )
     build = LedgerBuildOperator(
         task_id="build",
@@ -97,7 +97,7 @@ def cluster_ledger() -> None:
     )
     publish = LedgerStepOperator(
         task_id="publish",
-        stage="publish",
+        step="publish",
         pool="ledger_publish",
         doc_md="Replaces the day in the published tables. The row of `publication` is written last.",
     )

@@ -24,12 +24,11 @@ With one run at a time each day is compared with the previous day; see docs/airf
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, Param, dag, task, task_group
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
 from rebalance_ledger.operators.day import ComputeDayOperator
 from rebalance_ledger.operators.deadlines import (
@@ -38,18 +37,9 @@ from rebalance_ledger.operators.deadlines import (
     PublicationDeadlineOperator,
 )
 from rebalance_ledger.operators.flow import STAGE_THROUGH
-from rebalance_ledger.operators.ledger import retry_policy, settings_now
+from rebalance_ledger.operators.ledger import configured_clusters, retry_policy
 
 _NAME = "{{ task.cluster }}"
-
-
-def _clusters() -> list[str]:
-    names = sorted(settings_now().clusters)
-    if not names:
-        raise AirflowFailException(
-            f"{os.environ['LEDGER_SETTINGS']} names no cluster; add one below `clusters:`."
-        )
-    return names
 
 
 @dag(
@@ -82,13 +72,13 @@ def queue_ledger() -> None:
     def clusters_to_compute(dag_run: Any = None) -> list[str]:  # noqa: ANN401  # Airflow passes it by its name
         if dag_run.run_type == "scheduled":
             raise AirflowSkipException("A landed export starts the run of its cluster and day.")
-        return _clusters()
+        return configured_clusters()
 
     @task(doc_md="Reads the clusters' names from the settings file; skipped unless the run is scheduled.")
     def clusters_to_watch(dag_run: Any = None) -> list[str]:  # noqa: ANN401  # as above
         if dag_run.run_type != "scheduled":
             raise AirflowSkipException("Deadlines are those of scheduled runs.")
-        return _clusters()
+        return configured_clusters()
 
     @task_group
     def cluster_day(cluster: str) -> None:

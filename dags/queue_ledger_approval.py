@@ -91,7 +91,7 @@ def queue_ledger_approval() -> None:
     )
     publish = LedgerStepOperator(
         task_id="publish",
-        stage="publish",
+        step="publish",
         cluster=CLUSTER,
         pool="ledger_publish",
         doc_md="Replaces the day in the published tables.",

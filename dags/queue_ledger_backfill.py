@@ -20,11 +20,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import Param, dag, get_current_context, task
-from airflow.sdk.exceptions import AirflowFailException
 
 from rebalance_ledger.operators.backfill import RUN_PUBLISHED, SKIP_PUBLISHED, BackfillOperator
 from rebalance_ledger.operators.flow import BUILD_EXECUTOR, clusters_param
-from rebalance_ledger.operators.ledger import requested_clusters, retry_policy, settings_now
+from rebalance_ledger.operators.ledger import configured_clusters, requested_clusters, retry_policy
 
 
 @dag(
@@ -55,10 +54,7 @@ def queue_ledger_backfill() -> None:
 
     @task(doc_md="Checks the requested clusters against the settings file.")
     def clusters() -> list[str]:
-        names = requested_clusters(get_current_context()) or sorted(settings_now().clusters)
-        if not names:
-            raise AirflowFailException("The settings file names no cluster; add one below `clusters:`.")
-        return names
+        return requested_clusters(get_current_context(), default=configured_clusters)
 
     BackfillOperator.partial(
         task_id="backfill",

@@ -29,7 +29,7 @@ METRIC_SCHEMA: Final = pa.schema(
         ("observed", pa.float64()),
         ("examples", pa.list_(pa.string())),
         (
-            "offenders",
+            "affected_subjects",
             pa.list_(
                 pa.struct(
                     [
@@ -181,8 +181,10 @@ def _parsed(statement: str) -> duckdb.Statement:
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row with sums as floating-point numbers, whatever type they were added up in."""
-    offenders = [{**offender, "amount": float(offender["amount"])} for offender in row["offenders"] or ()]
-    return {**row, "observed": float(row["observed"]), "offenders": offenders}
+    affected_subjects = [
+        {**subject, "amount": float(subject["amount"])} for subject in row["affected_subjects"] or ()
+    ]
+    return {**row, "observed": float(row["observed"]), "affected_subjects": affected_subjects}
 
 
 @contextmanager

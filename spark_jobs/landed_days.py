@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import date
 
-    from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.settings import ClusterSettings
     from rebalance_ledger.storage.location import Location
     from rebalance_ledger.warehouse.layout import Warehouse
@@ -55,7 +54,7 @@ def landed_beside(
         through: The last day; None for the same day only.
     """
     cluster, ds = day
-    room_bytes = SIDE_BY_SIDE_BYTES - _size_bytes(load_manifest(export_directory(exports, cluster, ds)))
+    room_bytes = SIDE_BY_SIDE_BYTES - load_manifest(export_directory(exports, cluster, ds)).size_bytes
     beside: list[DayKey] = []
     for other in [cluster, *sorted(settings.keys() - {cluster})]:
         for other_day in (ds, *_following_days(exports, other, ds, through)):
@@ -64,7 +63,7 @@ def landed_beside(
                 continue
             try:
                 manifest = load_manifest(export_directory(exports, *key), cluster=other, ds=other_day)
-                size_bytes = _size_bytes(manifest)
+                size_bytes = manifest.size_bytes
                 is_full = size_bytes > room_bytes or len(beside) + 1 == MOST_DAYS
                 if is_full or is_being_computed(warehouse, *key):
                     break
@@ -91,10 +90,6 @@ def _following_days(exports: Location, cluster: str, ds: date, through: date | N
         return [day for day in landed_days(exports, cluster) if through and ds < day <= through]
     except ExportError:
         return []
-
-
-def _size_bytes(manifest: Manifest) -> int:
-    return sum(file.size_bytes for file in manifest.files)
 
 
 def _is_published(warehouse: Warehouse, day: DayKey, run_id: str) -> bool:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 from rebalance_ledger.rocketmq import java_strings as java
 from rebalance_ledger.rocketmq.errors import RocketMQError, illegal_argument, null_pointer
 from rebalance_ledger.rocketmq.message_queue import MessageQueue, sort_client_ids, sort_queues
-from strategies.rebalance import RETRY_PREFIX, ClientView, MessageModel
+from rebalance_ledger.rocketmq.system_topics import RETRY_PREFIX
+from strategies.rebalance import ClientView, MessageModel
 from strategies.registry import get_strategy
 
 if TYPE_CHECKING:

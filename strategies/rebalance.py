@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rebalance_ledger.rocketmq.errors import RocketMQError
 from rebalance_ledger.rocketmq.message_queue import sort_client_ids, sort_queues
+from rebalance_ledger.rocketmq.system_topics import RETRY_PREFIX
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION, Client, Language
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.rocketmq.message_queue import MessageQueue
     from strategies.strategy import Strategy
-
-RETRY_PREFIX: Final = "%RETRY%"
 
 
 def retry_topic(consumer_group: str) -> str:

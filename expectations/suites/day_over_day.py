@@ -138,11 +138,11 @@ WHERE here.is_effective AND earlier.is_effective
 
 def measures(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
     """Return the rows of `STATEMENT` as metrics, one per expectation of the suite; see `measurement.METRIC_SCHEMA`."""
-    offenders: dict[str, list[dict[str, Any]]] = {
+    affected_subjects: dict[str, list[dict[str, Any]]] = {
         expectation.expectation_id: [] for expectation in SUITE.expectations
     }
     for expectation_id, amount, example, group, topic, broker in rows:
-        offenders[expectation_id].append(
+        affected_subjects[expectation_id].append(
             {
                 "consumer_group": group,
                 "topic": topic,
@@ -154,9 +154,9 @@ def measures(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [
         {
             "expectation_id": expectation_id,
-            "observed": sum(offender["amount"] for offender in subjects),
-            "examples": sorted(offender["examples"][0] for offender in subjects)[:MOST_EXAMPLES],
-            "offenders": subjects,
+            "observed": sum(subject["amount"] for subject in subjects),
+            "examples": sorted(subject["examples"][0] for subject in subjects)[:MOST_EXAMPLES],
+            "affected_subjects": subjects,
         }
-        for expectation_id, subjects in offenders.items()
+        for expectation_id, subjects in affected_subjects.items()
     ]

@@ -112,12 +112,12 @@ QUERIES: Final = (
                 LINES_EQUAL_MANIFEST,
                 "path IS NULL OR seen_line_count <> expected_line_count OR first_line <> 1 OR last_line <> expected_line_count",
                 "concat('file ', file, ': ', seen_line_count, ' lines', coalesce(concat(' from ', first_line, ' to ', last_line), ''), "
-                "', the manifest says ', coalesce(CAST(expected_line_count AS STRING), 'nothing'))",
+                "', manifest: ', coalesce(CAST(expected_line_count AS STRING), 'none'))",
             ),
             Violation(
                 ERRORS_EQUAL_MANIFEST,
                 "seen_error_count <> expected_error_count",
-                "concat('file ', file, ': ', seen_error_count, ' failed sources, the manifest says ', "
+                "concat('file ', file, ': ', seen_error_count, ' failed sources, manifest: ', "
                 "expected_error_count)",
             ),
         ),

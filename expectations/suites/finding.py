@@ -488,14 +488,14 @@ QUERIES: Final = (
                 DRIFT_REPORTED,
                 "NOT queue_count <=> reported_count",
                 "concat('group ', consumer_group, ', topic ', topic, ': ', queue_count, ' queues are ', state, ' (', "
-                "coalesce(likely_cause, 'no cause'), '), findings tell of ', coalesce(reported_count, 0))",
+                "coalesce(likely_cause, 'no cause'), '), in findings: ', coalesce(reported_count, 0))",
             ),
             Violation(
                 DRIFT_REPORTED,
                 "kind IS NOT NULL AND NOT (client_count <=> IF(kind = 'unowned', NULL, owner_count) "
                 "AND client_total_count <=> member_count)",
-                "concat('group ', consumer_group, ', topic ', topic, ': ', kind, ' tells of ', "
-                f"{text_or_null('client_count')}, ' of ', {text_or_null('client_total_count')}, ' clients, drift of ', "
+                "concat('group ', consumer_group, ', topic ', topic, ': finding ', kind, ' has ', "
+                f"{text_or_null('client_count')}, ' of ', {text_or_null('client_total_count')}, ' clients, drift has ', "
                 f"IF(kind = 'unowned', 'null', CAST(owner_count AS STRING)), ' of ', {text_or_null('member_count')})",
             ),
             Violation(
@@ -556,7 +556,7 @@ QUERIES: Final = (
             Violation(
                 ORDER_BLOCK_REPORTED,
                 "NOT queue_count <=> reported_count",
-                "concat('group ', consumer_group, ', topic ', topic, ': ', queue_count, ' queues are blocked, findings tell of ', "
+                "concat('group ', consumer_group, ', topic ', topic, ': ', queue_count, ' queues are blocked, in findings: ', "
                 "coalesce(reported_count, 0))",
             ),
             Violation(

@@ -201,7 +201,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         quoted("( It was offline on [0-9-]{10} too, and no offset of it has moved since[.])?"),
     ),
     "members_unknown": (
-        _words("Nobody can say whether members are connected: "),
+        _words("It is unknown whether members are connected: "),
         _ANYTHING,
         _words("."),
     ),
@@ -289,7 +289,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "write_route_differs": _of_broker("Name servers give different write queues or permissions, for "),
     "broker_address_differs": _of_broker("Name servers give different addresses of this broker, seen with "),
     "route_config_differs": _of_broker(
-        "The name servers say otherwise than the broker's own configuration, for "
+        "The routes on the name servers differ from the broker's configuration, for "
     ),
     "broker_without_master": (
         _words("No name server lists a master (broker id 0) of this broker, only "),

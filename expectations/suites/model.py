@@ -163,7 +163,7 @@ def metric_statement(expectations: Iterable[Expectation], queries: Iterable[str]
     return f"""
 WITH {common_tables},
 seen AS (
-SELECT *, TRUE AS is_offender FROM (
+SELECT *, TRUE AS is_affected FROM (
 {union}
 )
 UNION ALL
@@ -178,7 +178,7 @@ placed AS (
 ),
 of_subject AS (
   SELECT
-    expectation_id, {subject}, bool_or(is_offender) AS is_offender, sum(amount) AS amount,
+    expectation_id, {subject}, bool_or(is_affected) AS is_affected, sum(amount) AS amount,
     collect_list(example) FILTER (WHERE place <= {MOST_EXAMPLES}) AS first_examples,
     array_sort(collect_list(example) FILTER (
       WHERE place_of_subject <= {MOST_EXAMPLES} AND place <= {_MOST_EXAMPLES_OF_SUBJECTS}
@@ -190,7 +190,7 @@ SELECT
   expectation_id,
   sum(amount) AS observed,
   array_sort(flatten(collect_list(first_examples))) AS examples,
-  array_sort(collect_list(struct({subject}, amount, examples)) FILTER (WHERE is_offender)) AS offenders
+  array_sort(collect_list(struct({subject}, amount, examples)) FILTER (WHERE is_affected)) AS affected_subjects
 FROM of_subject
 GROUP BY expectation_id
 """

@@ -769,7 +769,7 @@ VIOLATION_QUERIES: Final = (
                 " OR NOT is_popped AND process_count <> seen_process_count)",
                 _example(
                     f"concat({_OWNERS.format(chosen='drift.expected_client_ids', seen='drift.observed_client_ids')}, "
-                    f"' by ', process_count, ' processes; the sources say ', "
+                    f"' by ', process_count, ' processes; sources: ', "
                     f"{_OWNERS.format(chosen='IF(is_undetermined, NULL, chosen)', seen='clients')}, "
                     "IF(drift.expected_reason <=> reason, '', concat(', ', coalesce(reason, 'no reason'))), "
                     "IF(drift.is_being_released <=> is_dropped, '', IF(is_dropped, ', dropped', ', not dropped')))"

@@ -372,7 +372,7 @@ def send_notification(
         bool, typer.Option("--destination-from-stdin", help="Read the destination from standard input.")
     ] = False,
 ) -> None:
-    """Notify of new critical findings, of those that are gone, and of a refused day, each once.
+    """Notify of new and resolved critical findings, and of a refused day, each once.
 
     LEDGER_NOTIFY_URL is the destination: https://… for a webhook, or smtp://login:password@host:port?from=A&to=B for e-mail.
     """
@@ -495,8 +495,8 @@ def rollback(
     for table_name, (before, after) in done.row_counts.items():
         echo(f"{table_name}: {before} rows become {after}")
     echo(
-        f"{cluster} {ds} {'would be' if dry_run else 'is'} back at run {done.restored_run_id}; "
-        f"run {done.withdrawn_run_id} {'would be' if dry_run else 'is'} taken back."
+        f"{cluster} {ds} {'would be' if dry_run else 'is'} rolled back to run {done.restored_run_id}; "
+        f"run {done.withdrawn_run_id} {'would be' if dry_run else 'is'} withdrawn."
     )
     _warn_of_outdated_days(
         context,
@@ -648,9 +648,9 @@ def collect(
     if manifest.quality in OF_QUALITY:
         last = manifest.attempts[-1]
         problem = (
-            f"The capture is {last.quality}: {last.failed_count} of {last.asked_count} questions failed. What depends on them is "
-            "unknown; capture_attempts.jsonl in the export says which kinds, servers and groups. Fix the cause and run the same "
-            "again today (UTC): only what is missing is asked again."
+            f"The capture is {last.quality}: {last.failed_count} of {last.asked_count} requests failed. Values that depend on them are "
+            "unknown; capture_attempts.jsonl in the export lists the kinds, servers and groups. Fix the cause and run the command "
+            "again today (UTC); it repeats only the failed requests."
         )
         _stderr.print(problem, soft_wrap=True)
         write_result(reason=problem)
@@ -658,7 +658,7 @@ def collect(
 
 
 @exports_app.command("import")
-def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the command
+def import_export(  # noqa: PLR0913, PLR0917  # each is an option of the command
     cluster: Cluster,
     ds: Ds,
     exports: Exports = _EXPORTS,
@@ -685,7 +685,7 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
     ] = None,
 ) -> None:
     """Build an export from mqadmin output and broker files; see docs/offline-collecting.md."""
-    from rebalance_ledger.cli.import_export import convert_sources
+    from rebalance_ledger.cli.import_export import import_sources
     from rebalance_ledger.collectors.offline import Sources
 
     sources = Sources(
@@ -695,10 +695,10 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
         nameserver=nameserver,
         captured_at=captured_at.replace(tzinfo=UTC) if captured_at else None,
     )
-    directory, manifest = convert_sources(
+    directory, manifest = import_sources(
         cluster, ds, exports=_folder(exports), sources=sources, time_zone=time_zone, console=_stderr
     )
-    _print_manifest("converted and sealed", directory, manifest)
+    _print_manifest("imported and sealed", directory, manifest)
 
 
 @exports_app.command("prune")
@@ -713,7 +713,7 @@ def prune_exports(
     warehouse: WarehouseLocation = _WAREHOUSE,
     *,
     unpublished: Annotated[
-        bool, typer.Option("--unpublished", help="Also exports whose day is not published from them.")
+        bool, typer.Option("--unpublished", help="Also exports from which no day is published.")
     ] = False,
     apply: Annotated[
         bool, typer.Option("--apply", help="Remove the exports instead of listing them.")
@@ -721,7 +721,7 @@ def prune_exports(
 ) -> None:
     """List sealed exports past their retention; remove them with --apply.
 
-    An export is kept if its day is not published from it, because nothing else has its data.
+    An export from which no day is published is kept, because nothing else has its data.
     """
     from rebalance_ledger.cli.collect import prune
 
@@ -803,14 +803,14 @@ def status(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
 
 
 @exports_app.command("upload")
-def land_export(directory: Directory, exports: Exports) -> None:
+def upload_export(directory: Directory, exports: Exports) -> None:
     """Copy a sealed export into an object store, its manifest last."""
     from rebalance_ledger.exports.landing import land
 
     place = location_of(exports)
     if not isinstance(place, ObjectPath):
         raise typer.BadParameter(f"{place} is a folder: copy the export there, its manifest last.")
-    _print_manifest("landed", *land(directory, place))
+    _print_manifest("uploaded", *land(directory, place))
 
 
 @app.command()
@@ -913,7 +913,7 @@ def _folder(exports: str) -> Path:
     if isinstance(place, Path):
         return place
     raise typer.BadParameter(
-        f"{place} is in an object store: convert into a folder and `ledger exports upload` the result there; old exports are "
+        f"{place} is in an object store: import into a folder and `ledger exports upload` the result there; old exports are "
         "removed by the bucket's own lifecycle rules."
     )
 

@@ -110,8 +110,8 @@ def collect_export(
     today = datetime.now(UTC).date()
     if ds is not None and ds != today:
         raise CollectError(
-            f"{ds} is not today ({today}, UTC), and a live cluster only tells of now; use the export that was landed on "
-            "that day."
+            f"{ds} is not today ({today}, UTC), and a live cluster has only its current state; use the export that was collected "
+            "on that day."
         )
     if offset_files is not None and not offset_files.is_dir():
         raise CollectError(f"{offset_files} is not a folder; give the one that has a folder for each host.")
@@ -305,7 +305,7 @@ def _landed(directory: Path, exports: ObjectPath, replaces: Manifest | None) -> 
         return land_in_object_store(directory, exports, replaces=replaces)
     except ExportError as error:
         kept = f"{directory} has it, sealed: land it with `ledger exports upload {directory} --exports {exports}`, and remove the folder"
-        raise _NotLandedError(f"The export is not landed in {exports}", [*error.problems, kept]) from error
+        raise _NotLandedError(f"The export is not uploaded to {exports}", [*error.problems, kept]) from error
 
 
 def prune(

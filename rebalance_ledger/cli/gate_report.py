@@ -111,7 +111,7 @@ def _load_latest(warehouse: Warehouse, cluster: str, ds: date) -> _GateReport:
         newest = read_build(newest_stage(warehouse, cluster, ds))
         return _GateReport(
             judged.verdict,
-            f"the stage {judged.stage.root}",
+            f"the staging area {judged.stage.root}",
             judged.results,
             judged.quarantined,
             is_outdated=newest.run_id != judged.build.run_id,
@@ -141,19 +141,17 @@ def _headline(report: _GateReport, cluster: str, ds: date) -> list[str]:
     compared = {row["baseline_ds"] for row in report.results if row.get("baseline_ds")}
     lines = [
         f"{cluster} {ds}: {report.verdict} (run {report.run_id}, from {report.where})",
-        f"{outcomes.count('passed')} expectations hold, {outcomes.count('waived')} are waived, {outcomes.count('failed')} failed.",
+        f"passed: {outcomes.count('passed')}, waived: {outcomes.count('waived')}, failed: {outcomes.count('failed')}",
     ]
     approvals = {approval_text(row) for row in report.results if outcome_of(row) == "approved"}
-    lines += [
-        f"{outcomes.count('approved')} failed and were approved by {approval}." for approval in approvals
-    ]
+    lines += [f"failed and approved: {outcomes.count('approved')}, by {approval}" for approval in approvals]
     if report.quarantined:
         groups = {row["consumer_group"] for row in report.quarantined}
-        lines.append(f"Quarantined: {len(groups)} groups; with them the gate would have refused the day.")
+        lines.append(f"quarantined groups: {len(groups)}; with them the gate would have refused the day")
     if compared:
-        lines.append(f"Compared with {max(compared)}.")
+        lines.append(f"baseline: {max(compared)}")
     if outcomes.count("skipped"):
-        lines.append(f"Not compared: {outcomes.count('skipped')}; no earlier day was published.")
+        lines.append(f"skipped: {outcomes.count('skipped')}; there is no baseline day")
     if report.is_outdated:
         lines.append("The day has since been computed again and not yet evaluated: run the gate.")
     return lines

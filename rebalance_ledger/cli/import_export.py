@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.exports.manifest import Manifest
 
 
-def convert_sources(
+def import_sources(
     cluster: str,
     ds: date,
     *,

@@ -15,11 +15,11 @@ from typing import Final
 
 from rebalance_ledger.rocketmq.json import ObjectMap, RocketMQJsonError, loads
 from rebalance_ledger.rocketmq.system_groups import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS
+from rebalance_ledger.rocketmq.system_topics import RETRY_PREFIX
 
 HEARTBEAT_SYNCER: Final = "DefaultHeartBeatSyncerTopic"
 """The topic through which proxies in CLUSTER mode exchange their lists of clients."""
 
-_RETRY_PREFIX: Final = "%RETRY%"
 _RELEASE: Final = re.compile(r"V(\d{1,3})_(\d{1,3})_(\d{1,3})", re.ASCII)
 
 
@@ -118,9 +118,9 @@ def group_of_retry_topic(topic: str, topics: set[str]) -> str | None:
         topic: A topic's name.
         topics: All known topics.
     """
-    if not topic.startswith(_RETRY_PREFIX):
+    if not topic.startswith(RETRY_PREFIX):
         return None
-    group = topic.removeprefix(_RETRY_PREFIX)
+    group = topic.removeprefix(RETRY_PREFIX)
     cuts = [index for index, character in enumerate(group) if character in "_+" and index]
     if not group or is_system_group(group) or any(group[cut + 1 :] in topics for cut in cuts):
         return None

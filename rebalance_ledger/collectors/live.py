@@ -24,7 +24,6 @@ Memory grows with the names of topics, groups and brokers only; payloads go to d
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 import time
@@ -55,6 +54,7 @@ from rebalance_ledger.collectors.errors import CollectError, UnreachableError
 from rebalance_ledger.collectors.permissions import refusal_sentences
 from rebalance_ledger.collectors.tally import FORWARDED_KINDS, SYSTEM_BUSY, Tally, is_failure
 from rebalance_ledger.exports.contract import NOT_ASKED, EnvelopeError
+from rebalance_ledger.rocketmq.client_ids import is_grpc_client_id
 from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP
 
 if TYPE_CHECKING:
@@ -92,10 +92,6 @@ _MAX_HELD_GROUP_BYTES: Final = 4 << 20
 _FIRST_RELEASES: Final = {"broker_producer_table": (4, 9, 4), "broker_message_request_mode": (5, 0, 0)}
 """First release that supports a kind of question, where not every release does. Before 4.9.1 a broker does not respond at
 all to an unknown request."""
-
-_GRPC_CLIENT_ID: Final = re.compile(r"[^@]+@[0-9]+@[0-9]+@[0-9a-z]+")
-"""Client id of RocketMQ 5's gRPC clients: host, process id, number and time in base 36. Clients of the remoting protocol use
-`address@instance`."""
 
 # Questions that each broker is asked once, in this order.
 _BROKER_KINDS: Final = (
@@ -515,7 +511,7 @@ class _Capture:
             The broker through which the member answered; None if it did not answer.
         """
         question = _group_question("consumer_running_info", routes[0], group, client_id)
-        if _GRPC_CLIENT_ID.fullmatch(client_id):
+        if is_grpc_client_id(client_id):
             reason = "its id is that of a gRPC client, and such a client has no running info"
             lines.write(question, self._skipped(reason, question))
             return None

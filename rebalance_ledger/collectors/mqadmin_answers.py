@@ -174,7 +174,7 @@ class AnswerReader:
             group = self._group_of_file.get(f"{match[1]}/{match[2]}")
         if group is None:
             self.answers.note(
-                file.name, "neither it nor a `consumerStatus -g` says of which group it is; it is not read"
+                file.name, "neither the file nor `consumerStatus -g` names its group; the file is ignored"
             )
             return
         fields = {"group": group, "client_id": client_id}
@@ -218,7 +218,7 @@ class AnswerReader:
             if unidentified_answers and any(answer.payload is not None for answer in identified_answers):
                 for answer in unidentified_answers:
                     self.answers.drop(
-                        answer, "other texts of the group say which broker answered; it is left out"
+                        answer, "other texts of the group name the broker that answered; it is discarded"
                     )
             elif unidentified_answers:
                 continue
@@ -253,7 +253,7 @@ class AnswerReader:
     def _nameserver(self, entry: TranscriptEntry) -> str:
         nameserver = entry.answer.options.get("n") or self.nameserver
         if nameserver is None:
-            raise _ProblemError("the command has no -n; say with --nameserver which name server was asked")
+            raise _ProblemError("the command has no -n; specify the name server with --nameserver")
         return nameserver
 
     def _cluster_list(self, entry: TranscriptEntry) -> None:
@@ -262,7 +262,7 @@ class AnswerReader:
         if entry.answer.failure is not None:
             self._failed(entry, kind, entry.answer.failure, nameserver=nameserver)
         elif "m" in options:
-            what = "`clusterList -m` shows no addresses; leave out -m"
+            what = "`clusterList -m` shows no addresses; run it without -m"
             self._incomplete(entry, kind, what, nameserver=nameserver)
         else:
             try:
@@ -282,7 +282,7 @@ class AnswerReader:
         if entry.answer.failure is not None:
             self._failed(entry, kind, entry.answer.failure, **fields)
         elif "l" in entry.answer.options:
-            what = "`topicRoute -l` leaves out the order configuration and the mapping of static topics; leave out -l"
+            what = "`topicRoute -l` omits the order configuration and the mapping of static topics; run it without -l"
             self._incomplete(entry, kind, what, **fields)
         else:
             try:
@@ -300,7 +300,7 @@ class AnswerReader:
         if entry.answer.failure is not None:
             self._failed(entry, kind, entry.answer.failure, nameserver=nameserver)
         elif "c" in entry.answer.options:
-            what = "`topicList -c` leaves out %RETRY% and %DLQ% topics and cuts the names of the others; leave out -c"
+            what = "`topicList -c` omits %RETRY% and %DLQ% topics and truncates the names of the others; run it without -c"
             self._incomplete(entry, kind, what, nameserver=nameserver)
         else:
             try:
@@ -435,7 +435,7 @@ class AnswerReader:
             raise _ProblemError(f"{file.name} is of another command: {SUMMED}")
         if kind == "broker_topic_config":
             more = "" if "s" in options else ", and without -s %RETRY% and %DLQ% topics"
-            self.answers.note(entry.where, f"`exportMetadata -t` leaves out system topics{more}")
+            self.answers.note(entry.where, f"`exportMetadata -t` omits system topics{more}")
         # A broker's topics.json is complete, so it takes precedence.
         self.answers.add(SourceAnswer(kind, fields, entry.captured_at, file.text, is_preferred=False))
 
@@ -514,7 +514,7 @@ class AnswerReader:
             self._failed(entry, kind, entry.answer.failure, group=group)
             return
         if "t" in options:
-            what = "`consumerProgress -t` shows one topic of the group only; leave out -t"
+            what = "`consumerProgress -t` shows one topic of the group only; run it without -t"
             self._incomplete(entry, kind, what, group=group)
             return
         try:

@@ -449,7 +449,7 @@ def _object_without_duplicates(pairs: list[tuple[str, object]]) -> _Fields:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
-        raise EnvelopeError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
+        raise EnvelopeError(f"duplicate key {next(name for name in names if names.count(name) > 1)!r}")
     return fields
 
 

@@ -65,7 +65,7 @@ def land(
         (target / MANIFEST_NAME).write(directory / MANIFEST_NAME)
     except OSError as error:
         raise ExportError(
-            f"{directory} is not landed", [f"{target}: {' '.join(str(error).split())}"]
+            f"{directory} is not uploaded", [f"{target}: {' '.join(str(error).split())}"]
         ) from error
     return target, manifest
 
@@ -81,7 +81,7 @@ def _refuse_unclean(directory: Path, manifest: Manifest) -> None:
     redaction = manifest.redaction
     if redaction is not None and redaction.policy_version >= POLICY_VERSION:
         return
-    summary = f"{directory} is not landed"
+    summary = f"{directory} is not uploaded"
     if files_with_secrets(directory, [file.path for file in manifest.files], summary):
         raise ExportError(summary, [UNCLEAN_EXPORT])
 

@@ -147,6 +147,11 @@ class Manifest:
         return self.attempts[-1].quality if self.attempts else None
 
     @property
+    def size_bytes(self) -> int:
+        """Size of all files of the export without the manifest."""
+        return sum(file.size_bytes for file in self.files)
+
+    @property
     def envelope_files(self) -> tuple[ManifestFile, ...]:
         """Files with envelopes, at most one per kind; a kind without a file is a missing source."""
         return tuple(file for file in self.files if file.holds_envelopes)
@@ -333,7 +338,7 @@ def _without_repeated_names(pairs: list[tuple[str, object]]) -> dict[str, object
     document = dict(pairs)
     if len(document) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _ManifestError(f"{printable(next(n for n in names if names.count(n) > 1))} is there twice")
+        raise _ManifestError(f"duplicate key {printable(next(n for n in names if names.count(n) > 1))}")
     return document
 
 

@@ -228,7 +228,7 @@ def _process_count(manifest: Manifest) -> int:
     if sys.platform != "linux":
         return 0  # Other systems lack the calls by which memory is shared and cores are counted.
     file_count = sum(not file.holds_envelopes for file in manifest.files)
-    size_bytes = sum(file.size_bytes for file in manifest.files) + file_count * _BYTES_OF_OPENING
+    size_bytes = manifest.size_bytes + file_count * _BYTES_OF_OPENING
     core_count = min(len(os.sched_getaffinity(0)), _MAX_PROCESS_COUNT)
     return core_count if core_count > 1 and size_bytes >= PARALLEL_EXPORT_BYTES else 0
 

@@ -360,7 +360,7 @@ class Survey:
             self._line_problem(
                 file,
                 file.line_count,
-                f"attempt {attempt.attempt} is there twice, or is not counted from 1",
+                f"attempt {attempt.attempt} is a duplicate, or is not counted from 1",
             )
         self.attempts[attempt.attempt] = attempt
 

@@ -1,4 +1,4 @@
-"""Advice on expectations that failed, were waived or approved, or were not compared.
+"""Advice on expectations that failed, or were waived, approved or skipped.
 
 Belongs here: advice by the outcome of an expectation. Does not belong here: advice on findings
 (`rebalance_ledger.tables.finding_advice`).

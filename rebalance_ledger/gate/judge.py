@@ -21,17 +21,16 @@ from expectations.suites.all_suites import SUITES
 from rebalance_ledger.gate.evaluation import evaluate, idle_waivers
 from rebalance_ledger.gate.pages.data_docs import gx_expectation, write_suite_page
 from rebalance_ledger.gate.pages.first_page import write_first_page
-from rebalance_ledger.gate.policy import Rules
-from rebalance_ledger.gate.quarantine import names
+from rebalance_ledger.gate.policy import GatePolicy
+from rebalance_ledger.gate.quarantine import group_names
 from rebalance_ledger.gate.verdict import (
-    Outcome,
     Verdict,
-    VerdictName,
     idle_sentence,
     sentence_of,
     waiver_text,
 )
 from rebalance_ledger.settings import Approval, GateSettings
+from rebalance_ledger.tables.vocabulary import GateVerdict, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pages go
-    measures: pd.DataFrame | Iterable[Mapping[str, Any]],
+    metrics: pd.DataFrame | Iterable[Mapping[str, Any]],
     *,
     cluster: str,
     ds: date,
@@ -56,7 +55,7 @@ def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pa
     """Judge one staged day of one cluster.
 
     Args:
-        measures: Rows of `measurement.METRIC_SCHEMA`: expectation_id, observed, examples, offenders.
+        metrics: Rows of `measurement.METRIC_SCHEMA`: expectation_id, observed, examples, affected_subjects.
         cluster: Cluster name, for the Data Docs.
         ds: UTC day; waivers expire by it.
         run_id: Id of the computation, for `gate_result`.
@@ -71,48 +70,48 @@ def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pa
         The verdict. An expectation without a metric has failed.
 
     Raises:
-        MeasureError: A metric belongs to no expectation, or an expectation has two metrics.
+        MetricError: A metric belongs to no expectation, or an expectation has two metrics.
     """
-    rules = Rules(settings or GateSettings(), ds)
+    policy = GatePolicy(settings or GateSettings(), ds)
     rows = (
-        cast("list[dict[str, Any]]", measures.to_dict("records"))
-        if isinstance(measures, pd.DataFrame)
-        else measures
+        cast("list[dict[str, Any]]", metrics.to_dict("records"))
+        if isinstance(metrics, pd.DataFrame)
+        else metrics
     )
-    evaluations = evaluate(rows, rules, baseline_ds=baseline_ds)
+    evaluations = evaluate(rows, policy, baseline_ds=baseline_ds)
     is_success = _validate(evaluations, cluster, ds, data_docs_dir)
     results: list[dict[str, Any]] = []
     messages: dict[str, list[str]] = {"block": [], "warn": []}
     for evaluation in evaluations:
         # Fail closed: an expectation without a metric or without a validation result fails.
-        is_held = evaluation.is_held and is_success.get(evaluation.expectation.expectation_id, False)
-        result = _result(evaluation, run_id, baseline_ds, is_held=is_held)
+        is_passed = evaluation.is_passed and is_success.get(evaluation.expectation.expectation_id, False)
+        result = _result(evaluation, run_id, baseline_ds, is_passed=is_passed)
         results.append(result)
-        if result["outcome"] == "failed":
+        if result["outcome"] == Outcome.FAILED:
             messages[evaluation.severity].append(sentence_of(result, evaluation))
     refusing = [
-        result for result in results if result["outcome"] == "failed" and result["severity"] == "block"
+        result for result in results if result["outcome"] == Outcome.FAILED and result["severity"] == "block"
     ]
     is_approved = approval is not None and _approve(refusing, approval)
-    verdict: VerdictName = (
-        "approved"
+    verdict = (
+        GateVerdict.APPROVED
         if is_approved
-        else "refused"
+        else GateVerdict.REFUSED
         if messages["block"]
-        else "passed_with_quarantine"
+        else GateVerdict.PASSED_WITH_QUARANTINE
         if quarantined
-        else "passed_with_warnings"
+        else GateVerdict.PASSED_WITH_WARNINGS
         if messages["warn"]
-        else "passed"
+        else GateVerdict.PASSED
     )
-    excluded_groups = names(quarantined)
+    excluded_groups = group_names(quarantined)
     idle = (
-        waiver for waiver in idle_waivers(evaluations, rules) if waiver.consumer_group not in excluded_groups
+        waiver for waiver in idle_waivers(evaluations, policy) if waiver.consumer_group not in excluded_groups
     )
     judged = Verdict(
         verdict=verdict,
         results=results,
-        quarantined=list(quarantined) if verdict == "passed_with_quarantine" else [],
+        quarantined=list(quarantined) if verdict is GateVerdict.PASSED_WITH_QUARANTINE else [],
         reasons=[] if is_approved else messages["block"],
         approved=messages["block"] if is_approved else [],
         warnings=messages["warn"],
@@ -132,7 +131,7 @@ def _approve(refusing: Sequence[dict[str, Any]], approval: Approval) -> bool:
     ):
         return False
     for result in refusing:
-        result["outcome"] = "approved"
+        result["outcome"] = Outcome.APPROVED.value
         result["approved_by"] = approval.approved_by
         result["approval_reason"] = approval.reason
     return True
@@ -184,18 +183,18 @@ def _validate(
 
 
 def _result(
-    evaluation: Evaluation, run_id: str, baseline_ds: date | None, *, is_held: bool
+    evaluation: Evaluation, run_id: str, baseline_ds: date | None, *, is_passed: bool
 ) -> dict[str, Any]:
     """Return a row of `gold.gate_result` without the partition columns."""
     expectation = evaluation.expectation
-    outcome: Outcome = (
-        "skipped"
+    outcome = (
+        Outcome.SKIPPED
         if not evaluation.is_comparable
-        else "failed"
-        if not is_held
-        else "waived"
+        else Outcome.FAILED
+        if not is_passed
+        else Outcome.WAIVED
         if evaluation.excused
-        else "passed"
+        else Outcome.PASSED
     )
     return {
         "run_id": run_id,
@@ -203,13 +202,13 @@ def _result(
         "table_name": expectation.table.qualified_name,
         "expectation": expectation.sentence,
         "severity": evaluation.severity,
-        "is_success": outcome in {"passed", "skipped"},
+        "is_success": outcome in {Outcome.PASSED, Outcome.SKIPPED},
         "observed": evaluation.observed,
         "threshold_min": evaluation.threshold_min,
         "threshold_max": evaluation.threshold_max,
         "examples": list(evaluation.examples),
         "waiver": waiver_text(evaluation),
-        "outcome": outcome,
+        "outcome": outcome.value,
         "baseline_ds": baseline_ds if expectation.is_of_two_days else None,
         "approved_by": None,
         "approval_reason": None,

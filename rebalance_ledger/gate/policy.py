@@ -33,7 +33,7 @@ GATE_NAMES: Final = GateNames(
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class GatePolicy:
     """The policy of one cluster on one day.
 
     Attributes:

@@ -22,11 +22,11 @@ def blocking(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
     return [
         evaluation
         for evaluation in evaluations
-        if evaluation.is_comparable and not evaluation.is_held and evaluation.severity == "block"
+        if evaluation.is_comparable and not evaluation.is_passed and evaluation.severity == "block"
     ]
 
 
-def groups_at_fault(evaluations: Iterable[Evaluation]) -> list[dict[str, Any]] | None:
+def groups_to_quarantine(evaluations: Iterable[Evaluation]) -> list[dict[str, Any]] | None:
     """Return the groups whose exclusion removes every known blocking violation.
 
     Returns:
@@ -35,14 +35,14 @@ def groups_at_fault(evaluations: Iterable[Evaluation]) -> list[dict[str, Any]] |
     """
     rows: list[dict[str, Any]] = []
     for evaluation in blocking(evaluations):
-        offenders_of: defaultdict[str, list[AffectedSubject]] = defaultdict(list)
-        for offender in evaluation.offenders:
-            if offender.severity != "block":
+        subjects_by_group: defaultdict[str, list[AffectedSubject]] = defaultdict(list)
+        for subject in evaluation.affected_subjects:
+            if subject.severity != "block":
                 continue
-            if offender.consumer_group is None:
+            if subject.consumer_group is None:
                 return None
-            offenders_of[offender.consumer_group].append(offender)
-        if not offenders_of:
+            subjects_by_group[subject.consumer_group].append(subject)
+        if not subjects_by_group:
             return None
         rows += [
             {
@@ -50,14 +50,14 @@ def groups_at_fault(evaluations: Iterable[Evaluation]) -> list[dict[str, Any]] |
                 "expectation_id": evaluation.expectation.expectation_id,
                 "table_name": evaluation.expectation.table.qualified_name,
                 "expectation": evaluation.expectation.sentence,
-                "observed": sum(offender.amount for offender in offenders),
-                "examples": list(first_examples(offenders)),
+                "observed": sum(subject.amount for subject in affected_subjects),
+                "examples": list(first_examples(affected_subjects)),
             }
-            for group, offenders in offenders_of.items()
+            for group, affected_subjects in subjects_by_group.items()
         ]
     return sorted(rows, key=lambda row: (row["consumer_group"], row["expectation_id"]))
 
 
-def names(rows: Iterable[dict[str, Any]]) -> tuple[str, ...]:
+def group_names(rows: Iterable[dict[str, Any]]) -> tuple[str, ...]:
     """Return the distinct groups of rows of `gold.quarantined_group`, sorted."""
     return tuple(sorted({row["consumer_group"] for row in rows}))

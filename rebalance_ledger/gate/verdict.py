@@ -7,7 +7,7 @@ Belongs here: the type of the verdict, and its sentences. Does not belong here: 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from rebalance_ledger.gate.evaluation import one_line
 
@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.gate.evaluation import Evaluation
     from rebalance_ledger.settings import Waiver
-
-VerdictName = Literal["passed", "passed_with_warnings", "passed_with_quarantine", "approved", "refused"]
-
-Outcome = Literal["passed", "waived", "approved", "failed", "skipped"]
-"""The outcome of one expectation."""
+    from rebalance_ledger.tables.vocabulary import GateVerdict
 
 _MAX_SENTENCE_EXAMPLES: Final = 3
 """Maximum number of examples in a sentence; `gate_result` and Data Docs have the others."""
@@ -43,7 +39,7 @@ class Verdict:
         data_docs_index: Path or URI of the first page of the Data Docs, if they were written.
     """
 
-    verdict: VerdictName
+    verdict: GateVerdict
     results: list[dict[str, Any]]
     quarantined: list[dict[str, Any]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
@@ -128,7 +124,8 @@ def allowed_range(least: float | None, most: float | None) -> str:
 def explain(verdict: Verdict) -> str:
     """Return the verdict as a few lines of plain text, for a terminal, a log or the note of a run."""
     judged = [result for result in verdict.results if result["outcome"] != "skipped"]
-    held = sum(result["is_success"] for result in judged)
+    passed_count = sum(result["outcome"] == "passed" for result in judged)
+    skipped_count = len(verdict.results) - len(judged)
     headline = {
         "passed": "The gate passed",
         "passed_with_warnings": "The gate passed with warnings",
@@ -136,7 +133,7 @@ def explain(verdict: Verdict) -> str:
         "approved": "The gate refused this day, and a person approved it",
         "refused": "The gate refused this day",
     }[verdict.verdict]
-    lines = [f"{headline}: {held} of {len(judged)} expectations hold."]
+    lines = [f"{headline}: {passed_count} of {len(judged)} expectations passed."]
     lines += [f"- {reason}" for reason in verdict.reasons]
     lines += [f"- approved: {sentence}" for sentence in verdict.approved]
     lines += [f"- quarantined: {quarantined_sentence(row)}" for row in verdict.quarantined]
@@ -147,11 +144,9 @@ def explain(verdict: Verdict) -> str:
         if result["outcome"] == "waived"
     ]
     lines += [f"- note: {note}" for note in verdict.notes]
-    if len(judged) < len(verdict.results):
-        lines.append(
-            f"- note: {len(verdict.results) - len(judged)} expectations were not compared: "
-            "there is no baseline day"
-        )
+    if skipped_count:
+        noun = "expectation was" if skipped_count == 1 else "expectations were"
+        lines.append(f"- note: {skipped_count} {noun} skipped: there is no baseline day")
     if verdict.data_docs_index is not None:
         lines.append(f"All results: {verdict.data_docs_index}")
     return "\n".join(lines)

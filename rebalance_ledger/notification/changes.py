@@ -43,9 +43,9 @@ class Changes:
         cluster: Name of the cluster.
         ds: Newest published UTC day; None if there is none.
         new: Critical findings that were not notified, or that were less severe or explained by another since, by id.
-        gone: Notified critical findings that the day does not have, by id.
+        resolved: Notified critical findings that the day does not have, by id.
         unchanged: Notified critical findings that the day has, or that are unknown because the group is quarantined, by id.
-        dormant: Ids of unchanged findings that the day has, but less severe or explained by another finding: they are not gone.
+        dormant: Ids of unchanged findings that the day has, but less severe or explained by another finding: they are not resolved.
         refused_ds: Newest refused day, later than every published day; None if there is none.
         refusals: Failed expectations of this day; empty if they were notified.
         refused_run_id: Run of the refused day.
@@ -54,7 +54,7 @@ class Changes:
     cluster: str
     ds: date | None
     new: dict[str, Row]
-    gone: dict[str, Row]
+    resolved: dict[str, Row]
     unchanged: dict[str, Row]
     dormant: list[str]
     refused_ds: date | None
@@ -64,14 +64,14 @@ class Changes:
     @property
     def are_any(self) -> bool:
         """Whether there is something to notify."""
-        return bool(self.new or self.gone or self.refusals)
+        return bool(self.new or self.resolved or self.refusals)
 
     @property
     def subject(self) -> str:
         """The changes in one line."""
         counts = [
             f"{len(findings)} critical finding{'s' if len(findings) > 1 else ''} {word}"
-            for findings, word in ((self.new, "new"), (self.gone, "gone"))
+            for findings, word in ((self.new, "new"), (self.resolved, "resolved"))
             if findings
         ]
         parts = [f"{self.ds}: {', '.join(counts)}"] if counts else []
@@ -83,7 +83,7 @@ class Changes:
         """The changes for people; the first line is the subject."""
         lines = [self.subject]
         lines += _listed(self.new, lambda row: f"NEW {_sentence(row)} {row['advice']}")
-        lines += _listed(self.gone, lambda row: f"GONE {_sentence(row)}")
+        lines += _listed(self.resolved, lambda row: f"RESOLVED {_sentence(row)}")
         lines += [
             f"REFUSED {self.refused_ds}: {row['expectation']} ({row['expectation_id']})"
             + (f"; for example {row['examples'][0]}" if row["examples"] else "")
@@ -104,7 +104,7 @@ class Changes:
             "cluster": self.cluster,
             "ds": None if self.ds is None else self.ds.isoformat(),
             "new": list(self.new.values()),
-            "gone": list(self.gone.values()),
+            "resolved": list(self.resolved.values()),
             "refused_ds": self.refused_ds.isoformat() if self.refused_ds and self.refusals else None,
             "refusals": [
                 {name: row[name] for name in ("expectation_id", "expectation", "examples")}

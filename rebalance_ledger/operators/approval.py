@@ -35,7 +35,7 @@ class RefusalOperator(ClusterOperator):
 
         Raises:
             AirflowFailException: The gate did not refuse the newest computation of the day.
-            StageRefusedError: The gate has no result for the day.
+            StepRefusedError: The gate has no result for the day.
         """
         ds = day_of(context)
         output = self.run_ledger(
@@ -99,7 +99,7 @@ class ApproveOperator(ClusterOperator):
         """Run the command.
 
         Raises:
-            StageRefusedError: Name or reason is empty, or the day was computed again meanwhile.
+            StepRefusedError: Name or reason is empty, or the day was computed again meanwhile.
         """
         self.run_ledger(
             ["gate", "approve"],

@@ -31,8 +31,8 @@ class BackfillOperator(ClusterOperator):
 
         Raises:
             AirflowFailException: The last day is before the first.
-            StageRefusedError: A day was refused, or its export is bad; the other days are published.
-            StageCrashedError: A day has crashed; the other days are published.
+            StepRefusedError: A day was refused, or its export is bad; the other days are published.
+            StepCrashedError: A day has crashed; the other days are published.
         """
         params = context["params"]
         first, last = params["first_day"], params["last_day"]

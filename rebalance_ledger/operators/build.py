@@ -19,8 +19,8 @@ from rebalance_ledger.driver_options import driver_options
 from rebalance_ledger.operators.flow import cluster_of, day_of
 from rebalance_ledger.operators.ledger import (
     BAD_INPUT,
-    StageCrashedError,
-    StageRefusedError,
+    StepCrashedError,
+    StepRefusedError,
     arguments_for,
     places,
     settings_now,
@@ -88,8 +88,8 @@ class LedgerBuildOperator(SparkSubmitOperator):
 
         Raises:
             AirflowSkipException: The day is up to date, and `force` is not set.
-            StageRefusedError: The application refused its input; the base operator would try again.
-            StageCrashedError: Any other failure.
+            StepRefusedError: The application refused its input; the base operator would try again.
+            StepCrashedError: Any other failure.
         """
         ds = day_of(context)
         verified = context["ti"].xcom_pull(task_ids=self.verify_task_id) or {}
@@ -126,9 +126,9 @@ def _reason_of(error: AirflowException, result: dict[str, Any]) -> AirflowExcept
     """Return the exception for a failed application: by its own result, else by the sentence of the Spark provider."""
     reason = result.get("reason")
     if reason is None:
-        return StageCrashedError(
+        return StepCrashedError(
             f"spark_jobs/day_job.py ended without a result: {str(error).partition(chr(10))[0]}"
         )
     if result.get("is_refusal"):
-        return StageRefusedError(reason, BAD_INPUT)
-    return StageCrashedError(f"spark_jobs/day_job.py crashed: {reason}")
+        return StepRefusedError(reason, BAD_INPUT)
+    return StepCrashedError(f"spark_jobs/day_job.py crashed: {reason}")

@@ -17,7 +17,7 @@ from rebalance_ledger.operators.flow import day_of, partition_key
 from rebalance_ledger.operators.ledger import (
     FAILED_CAPTURE,
     ClusterOperator,
-    LackingCaptureError,
+    IncompleteCaptureError,
     places,
     settings_now,
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _PLACES = ("exports", "settings")
 
-_LACKING_QUALITIES = ("degraded", "failed")
+_INCOMPLETE_QUALITIES = ("degraded", "failed")
 """Qualities of a capture that a further attempt on the same day completes."""
 
 
@@ -56,9 +56,9 @@ class CollectExportOperator(ClusterOperator):
         Raises:
             AirflowFailException: There is no export and the cluster cannot be queried: it is not the current day, the settings do not say how,
                 or the connection is invalid. Or the last attempt's capture has failed.
-            LackingCaptureError: The capture is degraded or failed, and the task is retried.
-            StageRefusedError: `ledger` ended with 2; a retry would have the same result.
-            StageCrashedError: `ledger` ended with another error.
+            IncompleteCaptureError: The capture is degraded or failed, and the task is retried.
+            StepRefusedError: `ledger` ended with 2; a retry would have the same result.
+            StepCrashedError: `ledger` ended with another error.
         """
         ds = day_of(context)
         where = places(_PLACES)
@@ -69,7 +69,7 @@ class CollectExportOperator(ClusterOperator):
             is_today
             and settings is not None
             and landed is not None
-            and landed.get("quality") in _LACKING_QUALITIES
+            and landed.get("quality") in _INCOMPLETE_QUALITIES
         )
         if landed is not None and not can_be_completed:
             self.log.info(
@@ -77,8 +77,8 @@ class CollectExportOperator(ClusterOperator):
             )
         elif not is_today:
             raise AirflowFailException(
-                f"No export of {self.cluster} for {ds} has landed in {where['exports']}, and that day is not today: a live "
-                "cluster only tells of now. Land that day's export there, or leave the day out."
+                f"No export of {self.cluster} for {ds} has landed in {where['exports']}, and that day is not today; a live "
+                "cluster has only its current state. Upload that day's export, or skip the day."
             )
         elif settings is None:
             raise AirflowFailException(
@@ -87,7 +87,7 @@ class CollectExportOperator(ClusterOperator):
         else:
             try:
                 self._collect(ds, where, settings)
-            except LackingCaptureError as error:
+            except IncompleteCaptureError as error:
                 task = context.get("ti")
                 if task is not None and task.try_number <= task.max_tries:
                     raise
@@ -123,13 +123,13 @@ class PruneExportsOperator(ClusterOperator):
 
         Raises:
             AirflowFailException: If the collection has failed, or the settings are wrong.
-            StageRefusedError: If an export cannot be removed.
+            StepRefusedError: If an export cannot be removed.
         """
         self.fail_after_failure(context)
         settings = collect_settings(self.cluster)
         retention = None if settings is None else settings.retention
         if retention is None:
-            self.log.info("Exports of %s are kept for ever.", self.cluster)
+            self.log.info("Exports of %s are kept indefinitely.", self.cluster)
             return
         options = [
             f"--cluster={self.cluster}",

@@ -38,7 +38,7 @@ from rebalance_ledger.operators.pages import page_url
 from rebalance_ledger.result_file import RESULT_FILE_VARIABLE, read_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from airflow.sdk import Context
     from airflow.sdk.types import TaskInstanceKey
@@ -55,17 +55,17 @@ _NEVER_RETRIED = {BAD_INPUT, REFUSED}
 _NO_REASON: Final = "it gave no reason; its last output is above"
 
 
-class StageCrashedError(AirflowException):
+class StepCrashedError(AirflowException):
     """A step ended with an error that a retry may correct."""
 
     exit_code = 1
 
 
-class StageRefusedError(AirflowFailException):
-    """A step refused: the export or the settings are wrong, or the gate refused. A retry has the same result.
+class _ExitCodeError(AirflowException):
+    """A step ended with an exit code that has a meaning of its own.
 
     Attributes:
-        exit_code: 2 (bad input) or 3 (refused by the gate).
+        exit_code: The exit code.
     """
 
     def __init__(self, reason: str, exit_code: int) -> None:
@@ -73,34 +73,30 @@ class StageRefusedError(AirflowFailException):
         self.exit_code = exit_code
 
 
-class LackingCaptureError(AirflowException):
-    """The capture of a landed export is degraded or failed: another attempt on the same day may complete it.
-
-    Attributes:
-        exit_code: 4 (degraded) or 5 (failed).
-    """
-
-    def __init__(self, reason: str, exit_code: int) -> None:
-        super().__init__(reason)
-        self.exit_code = exit_code
+class StepRefusedError(_ExitCodeError, AirflowFailException):
+    """A step refused: the export or the settings are wrong (2), or the gate refused (3). A retry has the same result."""
 
 
-def stage_error(stage: str, exit_code: int, reason: str | None) -> AirflowException:
+class IncompleteCaptureError(_ExitCodeError):
+    """The capture of a landed export is degraded (4) or failed (5): another attempt on the same day may complete it."""
+
+
+def step_error(step: str, exit_code: int, reason: str | None) -> AirflowException:
     """Return the exception for a failed step.
 
     Args:
-        stage: Name of the step.
+        step: Name of the step.
         exit_code: Its exit code; negative for a signal.
         reason: Reason from its result file; None without one.
     """
     if exit_code in _NEVER_RETRIED:
-        return StageRefusedError(
-            reason or f"{stage} ended with exit code {exit_code}: {_NO_REASON}.", exit_code
+        return StepRefusedError(
+            reason or f"{step} ended with exit code {exit_code}: {_NO_REASON}.", exit_code
         )
     if exit_code in {DEGRADED_CAPTURE, FAILED_CAPTURE}:
-        return LackingCaptureError(reason or f"{stage} ended with exit code {exit_code}.", exit_code)
+        return IncompleteCaptureError(reason or f"{step} ended with exit code {exit_code}.", exit_code)
     ending = f"was killed by signal {-exit_code}" if exit_code < 0 else f"crashed with exit code {exit_code}"
-    return StageCrashedError(f"{stage} {ending}: {reason or _NO_REASON}")
+    return StepCrashedError(f"{step} {ending}: {reason or _NO_REASON}")
 
 
 def log_reason(context: Context) -> None:
@@ -143,8 +139,39 @@ def settings_now() -> LedgerSettings:
         raise AirflowFailException(str(error)) from error
 
 
-def requested_clusters(context: Mapping[str, Any]) -> list[str]:
-    """Return the names in the run's parameter `clusters`, each once; empty if the parameter is empty or null.
+def configured_clusters() -> list[str]:
+    """Return the names of all clusters in the settings file.
+
+    Raises:
+        AirflowFailException: The settings file names no cluster, or is wrong.
+    """
+    from rebalance_ledger.settings import SettingsError, load_cluster_names  # noqa: PLC0415  # not while the DAG is parsed
+
+    try:
+        return load_cluster_names(Path(places(("settings",))["settings"]))
+    except SettingsError as error:
+        raise AirflowFailException(str(error)) from error
+
+
+def collected_clusters() -> list[str]:
+    """Return the names of the clusters that the settings file collects.
+
+    Raises:
+        AirflowFailException: The settings file is wrong.
+        AirflowSkipException: The settings file collects no cluster.
+    """
+    names = sorted(name for name, cluster in settings_now().clusters.items() if cluster.collect)
+    if not names:
+        raise AirflowSkipException("No cluster in the settings has `collect:`, so there is nothing to do.")
+    return names
+
+
+def requested_clusters(context: Mapping[str, Any], default: Callable[[], list[str]]) -> list[str]:
+    """Return the names in the run's parameter `clusters`, each once; those of `default` if the parameter is empty or null.
+
+    Args:
+        context: Context of the task.
+        default: Returns the names for an empty parameter, such as `configured_clusters`.
 
     Raises:
         AirflowFailException: The settings file does not name one of them, or is wrong.
@@ -156,7 +183,7 @@ def requested_clusters(context: Mapping[str, Any]) -> list[str]:
         raise AirflowFailException(
             f"The settings file does not name {', '.join(unknown)}; it names {', '.join(known) or 'none'}."
         )
-    return requested
+    return requested or default()
 
 
 def arguments_for(cluster: str, ds: str) -> list[str]:
@@ -192,16 +219,16 @@ class LedgerOperator(BaseOperator):
             stdin_secret: Text for standard input, which appears in no log and no process list.
 
         Raises:
-            StageRefusedError: On exit code 2 or 3.
-            LackingCaptureError: On 4 or 5.
-            StageCrashedError: On any other exit code except 0.
+            StepRefusedError: On exit code 2 or 3.
+            IncompleteCaptureError: On 4 or 5.
+            StepCrashedError: On any other exit code except 0.
         """
         with tempfile.TemporaryDirectory(prefix="ledger-") as folder:
             result_file = Path(folder, "result.json")
             exit_code, output = self._run(["ledger", *words, *options], stdin_secret, result_file)
             self.result = read_result(result_file)
         if exit_code != 0:
-            raise stage_error(" ".join(("ledger", *words)), exit_code, self.result.get("reason"))
+            raise step_error(" ".join(("ledger", *words)), exit_code, self.result.get("reason"))
         return output
 
     def _run(self, command: Sequence[str], stdin_secret: str, result_file: Path) -> tuple[int, list[str]]:
@@ -305,7 +332,7 @@ class ClusterOperator(LedgerOperator):
                 self.run_ledger(
                     ["exports", "status"], [f"--cluster={self.cluster}", f"--ds={ds}", f"--exports={exports}"]
                 )
-            except StageRefusedError:
+            except StepRefusedError:
                 return None
             return self.result
         file = self._manifest_file(exports, ds)
@@ -329,8 +356,8 @@ class MaintainWarehouseOperator(LedgerOperator):
 
         Raises:
             AirflowFailException: If the settings are wrong.
-            StageRefusedError: If another release has written the warehouse.
-            StageCrashedError: If a write fails.
+            StepRefusedError: If another release has written the warehouse.
+            StepCrashedError: If a write fails.
         """
         options = [f"--{place}={value}" for place, value in places(("warehouse", "settings")).items()]
         if not settings_now().maintenance.dry_run:
@@ -342,22 +369,22 @@ class LedgerStepOperator(ClusterOperator):
     """Run one step that needs no Spark, `ledger step <name>`, for one cluster and day.
 
     Args:
-        stage: `verify` or `publish`; `gate` and `report` have operators with links.
+        step: `verify` or `publish`; `gate` and `report` have operators with links.
         kwargs: See `ClusterOperator`.
     """
 
-    def __init__(self, *, stage: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+    def __init__(self, *, step: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(**kwargs)
-        self.stage = stage
+        self.step = step
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the step, log its output, and return its result, which Airflow keeps as an XCom.
 
         Raises:
-            StageRefusedError: On exit code 2 or 3.
-            StageCrashedError: On any other exit code except 0.
+            StepRefusedError: On exit code 2 or 3.
+            StepCrashedError: On any other exit code except 0.
         """
-        self.run_ledger(["step", self.stage], arguments_for(self.cluster, day_of(context)))
+        self.run_ledger(["step", self.step], arguments_for(self.cluster, day_of(context)))
         return self.result | {"try_number": context["ti"].try_number}
 
 
@@ -445,7 +472,7 @@ class GateOperator(_PageOperator):
     operator_extra_links = (DataDocsLink(),)
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
-        super().__init__(stage="gate", **kwargs)
+        super().__init__(step="gate", **kwargs)
 
 
 class ReportLink(BaseOperatorLink):
@@ -468,7 +495,7 @@ class ReportOperator(_PageOperator):
     operator_extra_links = (ReportLink(),)
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
-        super().__init__(stage="report", **kwargs)
+        super().__init__(step="report", **kwargs)
 
 
 class NotifyOperator(ClusterOperator):
@@ -487,8 +514,8 @@ class NotifyOperator(ClusterOperator):
         Raises:
             AirflowSkipException: No connection is configured.
             AirflowFailException: There is no such connection, or it is incomplete.
-            StageRefusedError: The warehouse cannot be read, or the destination is invalid.
-            StageCrashedError: The notification was not accepted; a retry sends it again.
+            StepRefusedError: The warehouse cannot be read, or the destination is invalid.
+            StepCrashedError: The notification was not accepted; a retry sends it again.
         """
         conn_id = os.environ.get("LEDGER_NOTIFY_CONNECTION")
         if not conn_id:

@@ -14,8 +14,8 @@ from rebalance_ledger.exports.catalog import EarlierExport, referenced_exports
 from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.exports.sealing import check_unchanged
 from rebalance_ledger.gate.evaluation import evaluate, one_line
-from rebalance_ledger.gate.policy import Rules
-from rebalance_ledger.gate.quarantine import blocking, groups_at_fault, names
+from rebalance_ledger.gate.policy import GatePolicy
+from rebalance_ledger.gate.quarantine import blocking, group_names, groups_to_quarantine
 from rebalance_ledger.pipeline.gate_metrics import Sources, gate_database_of, measure
 from rebalance_ledger.warehouse.baseline import read_baseline
 from rebalance_ledger.warehouse.day_comparison import compare
@@ -40,13 +40,13 @@ class GateInput:
     """The input of one gate evaluation.
 
     Attributes:
-        measures: Rows of `expectations.measurement.METRIC_SCHEMA`.
+        metrics: Rows of `expectations.measurement.METRIC_SCHEMA`.
         baseline_ds: The day that they are compared with; None without a baseline.
         quarantined: Rows with the own columns of `gold.quarantined_group`: the groups that the metrics exclude, and why.
         notes: Reasons, one sentence each, why no group is quarantined although the settings request it.
     """
 
-    measures: list[Row]
+    metrics: list[Row]
     baseline_ds: date | None
     quarantined: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ def measured_day(day: Day, settings: ClusterSettings, stage: StagingArea, build:
     """
     sources = sources_of(day, settings, stage, build)
     with gate_database_of(stage, sources) as database:
-        measured = _whole_or_rest(day, settings.gate, stage, database)
+        measured = _measure_with_quarantine(day, settings.gate, stage, database)
     # If the export changed while it was read, the numbers are invalid.
     check_unchanged(sources.export.directory, sources.export.manifest)
     return measured
@@ -88,7 +88,9 @@ def sources_of(day: Day, settings: ClusterSettings, stage: StagingArea, build: B
         (f"the settings of {one_line(day.cluster)}", build.settings_sha256, settings.sha256),
     ):
         if recorded != present:
-            raise StagingError(f"The stage at {stage.root} does not fit {name}, now another: {BUILD_AGAIN}.")
+            raise StagingError(
+                f"The staging area at {stage.root} does not fit {name}, now another: {BUILD_AGAIN}."
+            )
     earlier = referenced_exports(day.exports, day.cluster, build.compared_exports or ())
     return Sources(
         EarlierExport(directory, manifest),
@@ -98,12 +100,14 @@ def sources_of(day: Day, settings: ClusterSettings, stage: StagingArea, build: B
     )
 
 
-def _whole_or_rest(day: Day, settings: GateSettings, stage: StagingArea, database: GateDatabase) -> GateInput:
+def _measure_with_quarantine(
+    day: Day, settings: GateSettings, stage: StagingArea, database: GateDatabase
+) -> GateInput:
     """Return the metrics of the whole day, or those without the groups that would cause its refusal.
 
     Groups are quarantined only if none of the metrics without them refuses the day.
     """
-    rules = Rules(settings, day.ds)
+    policy = GatePolicy(settings, day.ds)
 
     def with_comparison(excluded_groups: Collection[str]) -> GateInput:
         of_day = measure(database, stage, excluded_groups)
@@ -124,27 +128,28 @@ def _whole_or_rest(day: Day, settings: GateSettings, stage: StagingArea, databas
     whole = with_comparison(())
     if not settings.quarantine_groups:
         return whole
-    at_fault = groups_at_fault(evaluate(whole.measures, rules, baseline_ds=whole.baseline_ds))
-    if at_fault is None:
+    quarantined = groups_to_quarantine(evaluate(whole.metrics, policy, baseline_ds=whole.baseline_ds))
+    if quarantined is None:
         return _noted(
             whole,
             "no group is quarantined, because some failed expectations of this day do not belong to a group",
         )
-    if not at_fault:
+    if not quarantined:
         return whole
-    groups = names(at_fault)
-    rest = with_comparison(groups)
-    broken = blocking(evaluate(rest.measures, rules, baseline_ds=rest.baseline_ds))
+    groups = group_names(quarantined)
+    remaining = with_comparison(groups)
+    broken = blocking(evaluate(remaining.metrics, policy, baseline_ds=remaining.baseline_ds))
     if broken:
         failed = ", ".join(evaluation.expectation.expectation_id for evaluation in broken)
         return _noted(
-            whole, f"no group is left out, because without {_join_names(groups)} the day fails {failed}"
+            whole,
+            f"no group is quarantined, because the day also fails {failed} without {_join_names(groups)}",
         )
-    return GateInput(rest.measures, rest.baseline_ds, quarantined=tuple(at_fault))
+    return GateInput(remaining.metrics, remaining.baseline_ds, quarantined=tuple(quarantined))
 
 
 def _noted(whole: GateInput, note: str) -> GateInput:
-    return GateInput(whole.measures, whole.baseline_ds, notes=(note,))
+    return GateInput(whole.metrics, whole.baseline_ds, notes=(note,))
 
 
 def _join_names(groups: Iterable[str]) -> str:

@@ -103,10 +103,9 @@ def gate_database_of(stage: StagingArea, sources: Sources) -> Iterator[GateDatab
         raise StagingError(
             f"{_MEMORY_VARIABLE} is {memory_limit!r}: write a size, for example {_MEMORY_LIMIT} or 4GB."
         )
-    export_bytes = sum(file.size_bytes for file in sources.export.manifest.files)
     opened = (
         _small_database(memory_limit)
-        if export_bytes <= _SMALL_EXPORT_BYTES
+        if sources.export.manifest.size_bytes <= _SMALL_EXPORT_BYTES
         else _large_database(memory_limit, stage, sources.export)
     )
     with opened as database:

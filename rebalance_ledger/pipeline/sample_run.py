@@ -29,7 +29,7 @@ from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.outdated import is_up_to_date
 from rebalance_ledger.pipeline.processes import RunningElsewhereError, begin_run, end_children
 from rebalance_ledger.progress import RECORD_COUNT
-from rebalance_ledger.settings import SettingsError, load_settings
+from rebalance_ledger.settings import SettingsError, load_cluster_names, load_settings
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
 
@@ -290,14 +290,10 @@ def _days(exports: Path) -> list[date]:
 
 def _clusters() -> list[str]:
     """Return the clusters of the settings file."""
-    settings_file = Path(os.environ["LEDGER_SETTINGS"])
     try:
-        clusters = sorted(load_settings(settings_file).clusters)
+        return load_cluster_names(Path(os.environ["LEDGER_SETTINGS"]))
     except SettingsError as error:
         raise UnusableError(str(error)) from error
-    if not clusters:
-        raise UnusableError(f"{settings_file} names no cluster; add one below `clusters:`.")
-    return clusters
 
 
 def _load_dag() -> DAG:

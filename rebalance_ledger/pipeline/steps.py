@@ -93,8 +93,7 @@ def export_bytes(day: Day) -> int:
     """
     from rebalance_ledger.exports.manifest import export_directory, load_manifest
 
-    files = load_manifest(export_directory(day.exports, day.cluster, day.ds)).files
-    return sum(file.size_bytes for file in files)
+    return load_manifest(export_directory(day.exports, day.cluster, day.ds)).size_bytes
 
 
 def staged(day: Day) -> StageResult | None:
@@ -239,7 +238,7 @@ def gate(day: Day) -> Verdict:
 
     with TemporaryDirectory(prefix="ledger-data-docs-") as folder:
         verdict = judge(
-            judged.measures,
+            judged.metrics,
             cluster=day.cluster,
             ds=day.ds,
             run_id=run_id,

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-OWN_TOPIC_PREFIXES: Final = ("%RETRY%", "%DLQ%", "rmq_sys_")
+RETRY_PREFIX: Final = "%RETRY%"
+"""`MixAll.RETRY_GROUP_TOPIC_PREFIX`: before a group's name, the topic of messages that are delivered to the group again."""
+
+OWN_TOPIC_PREFIXES: Final = (RETRY_PREFIX, "%DLQ%", "rmq_sys_")
 """Retry and dead letter topics, which a broker writes when a consumer gives a message back, and system topics."""
 
 SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"

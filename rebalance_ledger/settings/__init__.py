@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rebalance_ledger.settings.approval import Approval
 from rebalance_ledger.settings.gate import FairnessLimits, GateNames, GateRule, GateSettings, Severity, Waiver
-from rebalance_ledger.settings.load import SettingsError, load_settings
+from rebalance_ledger.settings.load import SettingsError, load_cluster_names, load_settings
 from rebalance_ledger.settings.model import (
     CaptureQuality,
     ClusterSettings,
@@ -56,6 +56,7 @@ __all__ = [
     "Severity",
     "Waiver",
     "is_host_and_port",
+    "load_cluster_names",
     "load_settings",
     "settings_by_member",
 ]

@@ -105,9 +105,9 @@ class Waiver(Strict):
     Attributes:
         expectation: the expectation whose failure is excused; or
         finding: the kind of finding that is excused.
-        consumer_group: only offenders of this group are excused.
-        topic: only offenders of this topic.
-        broker_name: only offenders of this broker.
+        consumer_group: only affected subjects of this group are excused.
+        topic: only affected subjects of this topic.
+        broker_name: only affected subjects of this broker.
         expires_on: the last day (`ds`) that is excused.
         approved_by: Who approved it.
         reason: Why it was approved.

@@ -47,7 +47,7 @@ class _OneMeaningLoader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in keys:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value} is there twice", key.start_mark
+                        None, None, f"duplicate key {key.value}", key.start_mark
                     )
                 keys.add(key.value)
         return super().construct_mapping(node, deep)
@@ -82,6 +82,18 @@ def load_settings(path: Path, names: GateNames | None = None) -> LedgerSettings:
         return LedgerSettings.model_validate({} if document is None else document, context=names)
     except ValidationError as error:
         raise SettingsError(_sentence(path, error, document)) from error
+
+
+def load_cluster_names(path: Path) -> list[str]:
+    """Return the names of all clusters in the settings file, sorted.
+
+    Raises:
+        SettingsError: the file names no cluster, or `load_settings` refuses it.
+    """
+    names = sorted(load_settings(path).clusters)
+    if not names:
+        raise SettingsError(f"{path} names no cluster; add one below `clusters:`.")
+    return names
 
 
 def _sentence(path: Path, error: ValidationError, document: object) -> str:

@@ -143,7 +143,7 @@ class ConsistentHashGroup(ConsistentHashStrategy):
     """A group with CONSISTENT_HASH.
 
     Attributes:
-        members: client id -> what this member was configured with instead.
+        members: client id -> parameters of this member that differ from the group's.
     """
 
     members: dict[str, ConsistentHashParameters] = Field(default_factory=dict)
@@ -153,7 +153,7 @@ class MachineRoomGroup(MachineRoomStrategy):
     """A group with MACHINE_ROOM.
 
     Attributes:
-        members: client id -> what this member was configured with instead.
+        members: client id -> parameters of this member that differ from the group's.
     """
 
     members: dict[str, MachineRoomParameters] = Field(default_factory=dict)
@@ -163,7 +163,7 @@ class MachineRoomNearbyGroup(MachineRoomNearbyStrategy):
     """A group with MACHINE_ROOM_NEARBY.
 
     Attributes:
-        members: client id -> what this member was configured with instead; its other parameters are the group's.
+        members: client id -> parameters of this member that differ from the group's.
     """
 
     members: dict[str, MachineRoomNearbyParameters] = Field(default_factory=dict)
@@ -237,7 +237,7 @@ class Retention(Strict):
     Attributes:
         keep_days: exports of this many days ago (UTC) and earlier are outdated.
         dry_run: whether the daily run only reports what it would remove.
-        unpublished: whether exports go too whose day is not published from them.
+        unpublished: whether exports from which no day is published are removed too.
     """
 
     keep_days: int = Field(ge=1)
@@ -286,7 +286,7 @@ class CollectSettings(Strict):
         offset_files: the drop folder of broadcasting clients' offset files, an absolute path; None if no offset files are shipped.
         offset_file_limit_bytes: a larger offset file is not copied.
         quality: thresholds for degraded and failed captures, whose failed requests the day's next attempt repeats.
-        retention: how long exports are kept; None for ever.
+        retention: how long exports are kept; None to keep them indefinitely.
     """
 
     nameservers: list[str] = Field(default_factory=list)
@@ -332,7 +332,7 @@ class CollectSettings(Strict):
             if not is_host_and_port(address):
                 raise ValueError(f"{address!r} is not host:port")
         if len(set(addresses)) < len(addresses):
-            raise ValueError("an address is there twice")
+            raise ValueError("duplicate address")
         return addresses
 
 
@@ -401,7 +401,7 @@ class ClusterSettings(Strict):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(
-                    f"{name} is there twice; a group, topic and queue has one row set of each strategy"
+                    f"duplicate {name}; a group, topic and queue has one row set of each strategy"
                 )
         return sorted(hypothetical, key=lambda of_cluster: of_cluster.strategy)
 

@@ -1,4 +1,4 @@
-"""How the engines reach the place where a warehouse is: delta-rs by options, Arrow by a file system. Nothing here opens anything."""
+"""How the engines reach the place where a warehouse is: delta-rs by options, Arrow by a file system. Nothing here opens a file."""
 
 from __future__ import annotations
 
@@ -42,3 +42,9 @@ def file_system_of(place: str, overrides: Mapping[str, str] | None = None) -> tu
     if is_object_store(place):
         return file_system(overrides), ObjectPath.of(place).key
     return pafs.LocalFileSystem(), place
+
+
+def folder_names(file_system: pafs.FileSystem, path: str) -> list[str]:
+    """Return the sorted names of the folders in a folder; none if it does not exist."""
+    entries = file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+    return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)

@@ -28,7 +28,7 @@ STRATEGY_SOURCE = Column(
 IS_EFFECTIVE = Column(
     "is_effective",
     "boolean",
-    "Whether the group shares this topic by this strategy, as far as the export shows.",
+    "Whether this is the strategy that the group uses for the topic, according to the export.",
     nullable=False,
 )
 GROUP_STATE_REASON = Column(

@@ -296,12 +296,13 @@ class Outcome(StrEnum):
 
 
 class GateVerdict(StrEnum):
-    """Verdict of the gate on a day that was published."""
+    """Verdict of the gate on a day; a refused day is not published."""
 
     PASSED = "passed"
     PASSED_WITH_WARNINGS = "passed_with_warnings"
     PASSED_WITH_QUARANTINE = "passed_with_quarantine"
     APPROVED = "approved"
+    REFUSED = "refused"
 
 
 class PublishSource(StrEnum):

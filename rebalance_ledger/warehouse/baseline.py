@@ -128,7 +128,7 @@ def read_baseline(warehouse: Warehouse, stage: StagingArea, build: Build) -> Ear
     record = read_record(stage.baseline, BUILD_AGAIN)
     if record is None:
         raise StagingError(
-            f"The stage at {stage.root} has no record of the day that it was compared with: that day was not published yet, or another "
+            f"The staging area at {stage.root} has no record of the day that it was compared with: that day was not published yet, or another "
             f"release computed the stage. {BUILD_AGAIN.capitalize()}."
         )
     with decoding(stage.baseline, BUILD_AGAIN):
@@ -147,6 +147,6 @@ def read_baseline(warehouse: Warehouse, stage: StagingArea, build: Build) -> Ear
     for uri in (uri for rows in tables.values() for uri in rows.files):
         if not exists(uri):
             raise StagingError(
-                f"{uri} is gone, with rows of {build.baseline_ds} that the stage at {stage.root} was compared with: {BUILD_AGAIN}."
+                f"{uri} is gone, with rows of {build.baseline_ds} that the staging area at {stage.root} was compared with: {BUILD_AGAIN}."
             )
     return EarlierDay(build.baseline_ds, tuple(build.compared_content or ()), tables)

@@ -124,8 +124,8 @@ def _translate_write_errors(warehouse: Warehouse) -> Iterator[None]:
         yield
     except (DeltaError, OSError, duckdb.Error, pa.ArrowException) as error:
         raise WriteError(
-            f"{warehouse.root} cannot be written: {one_line(str(error).split('. Detail:')[0])}. Readers see what they saw before; "
-            "correct that and run the same command again."
+            f"{warehouse.root} cannot be written: {one_line(str(error).split('. Detail:')[0])}. Published tables are unchanged for "
+            "readers; fix the cause and run the command again."
         ) from error
 
 

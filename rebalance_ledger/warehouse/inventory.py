@@ -143,7 +143,7 @@ def refuse_changed(stage: StagingArea, recorded: Sequence[StagedTable]) -> None:
     if problems:
         more = f" and {len(problems) - _FIRST_FILES} more" if len(problems) > _FIRST_FILES else ""
         raise StagingError(
-            f"The stage at {stage.root} is not what the build wrote ({', '.join(problems[:_FIRST_FILES])}{more}); nothing is "
+            f"The staging area at {stage.root} is not what the build wrote ({', '.join(problems[:_FIRST_FILES])}{more}); nothing is "
             "published: run the build of this day again."
         )
 
@@ -191,7 +191,7 @@ def _sizes(folder: str) -> dict[str, int]:
     except FileNotFoundError as error:
         root, _, name = folder.rpartition("/")
         raise StagingError(
-            f"The stage at {root} has no {name}, so another release computed it or it was removed: run the build of this day again."
+            f"The staging area at {root} has no {name}, so another release computed it or it was removed: run the build of this day again."
         ) from error
     return {
         entry.path[len(path) :].lstrip("/"): int(entry.size)

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import pyarrow.fs as pafs
 
 from rebalance_ledger.exports.manifest import export_day
-from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.storage.engines import file_system_of, folder_names
 from rebalance_ledger.tables import GATE_RESULT, PUBLICATION
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.data_files import data_files
@@ -105,7 +105,7 @@ def maintain(
     """
     if is_applied:
         with _writing(warehouse):
-            pass  # What interrupted publications left in the tables is taken back, so that it can go.
+            pass  # What interrupted publications left in the tables is withdrawn, so that it can be removed.
     done: list[MaintenanceAction] = []
     # `publication` first, because it is read for each table.
     for table in (PUBLICATION, *commits.PUBLISHED_TABLES):
@@ -284,17 +284,11 @@ def _old_folders(root: str, before: datetime) -> Iterator[tuple[str, int]]:
     A folder of another name is not of the ledger. Each folder is read just before it is removed, so that the caller removes nothing that
     was written while other folders were removed.
     """
-    for cluster in _folders(root):
-        for name in _folders(f"{root}/{cluster}"):
+    for cluster in folder_names(*file_system_of(root)):
+        for name in folder_names(*file_system_of(f"{root}/{cluster}")):
             place = f"{root}/{cluster}/{name}"
             if export_day(name) is not None and (file_count := _files_of_old_folder(place, before)):
                 yield place, file_count
-
-
-def _folders(place: str) -> list[str]:
-    file_system, path = file_system_of(place)
-    entries = file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
-    return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)
 
 
 def _files_of_old_folder(place: str, before: datetime) -> int:

@@ -22,7 +22,7 @@ from urllib.parse import unquote
 
 import pyarrow.fs as pafs
 
-from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.storage.engines import file_system_of, folder_names
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.records import write_file
@@ -147,8 +147,11 @@ class PageReader:
             OSError: the warehouse cannot be read.
         """
         days_of = {
-            segment: sorted(filter(_DAY.fullmatch, self._folders(f"{self._path}/{segment}")), reverse=True)
-            for segment in self._folders(self._path)
+            segment: sorted(
+                filter(_DAY.fullmatch, folder_names(self._file_system, f"{self._path}/{segment}")),
+                reverse=True,
+            )
+            for segment in folder_names(self._file_system, self._path)
         }
         with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
             return {
@@ -166,10 +169,6 @@ class PageReader:
             with self._file_system.open_input_file(first_page.path) as file:
                 head = file.read(_HEAD_BYTES).decode(errors="replace")
         return DayPages(unquote(segment), ds, folder, head, report.is_file)
-
-    def _folders(self, path: str) -> list[str]:
-        entries = self._file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
-        return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)
 
     def _is_inside(self, name: str) -> bool:
         """Return whether a name is in the folder of all pages after symbolic links are resolved; object stores have none."""

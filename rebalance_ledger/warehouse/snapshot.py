@@ -185,11 +185,6 @@ class Snapshot:
         """Every published day."""
         return self._publication.days if self._publication else frozenset()
 
-    @cached_property
-    def latest_days(self) -> frozenset[ClusterDay]:
-        """The newest published day of each cluster."""
-        return self.compared_days(None, None)[0]
-
     def compared_days(
         self, ds: date | None, compare_ds: date | None
     ) -> tuple[frozenset[ClusterDay], frozenset[ClusterDay]]:

@@ -72,7 +72,7 @@ def staged_rows(stage: StagingArea, table: Table) -> pads.Dataset:
     file_system, path = file_system_of(stage.table(table))
     if file_system.get_file_info(path).type == pafs.FileType.NotFound:
         raise StagingError(
-            f"The stage at {stage.root} has no {table.qualified_name}, so another release computed it: run the build again."
+            f"The staging area at {stage.root} has no {table.qualified_name}, so another release computed it: run the build again."
         )
     return pads.dataset(path, schema=arrow_schema(table), format="parquet", filesystem=file_system)
 

@@ -24,11 +24,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.fs as pafs
-
-from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.storage.engines import file_system_of, folder_names
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
+from rebalance_ledger.tables.vocabulary import GateVerdict
 from rebalance_ledger.warehouse.content import Content
 from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.inventory import StagedTable, refuse_changed
@@ -55,9 +54,6 @@ _JUDGED: Final = "judged.json"
 _RESERVED: Final = "reserved"
 _ATTEMPT_NAME: Final = re.compile(r"[\w-]+")
 
-VERDICTS: Final = ("passed", "passed_with_warnings", "passed_with_quarantine", "approved", "refused")
-"""Outcomes of the gate for a stage."""
-
 
 @dataclass(frozen=True, slots=True)
 class Build:
@@ -79,7 +75,7 @@ class JudgedStage:
     Attributes:
         stage: Location of the rows.
         build: The recorded input.
-        verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine`, `approved` or `refused`.
+        verdict: The verdict of the gate.
         results: Rows of `gate_result`, without cluster and ds.
         quarantined: Rows of `quarantined_group`, without cluster and ds: the groups without which the stage is accepted.
         inventory: The judged files.
@@ -87,7 +83,7 @@ class JudgedStage:
 
     stage: StagingArea
     build: Build
-    verdict: str
+    verdict: GateVerdict
     results: list[dict[str, Any]]
     quarantined: list[dict[str, Any]]
     inventory: tuple[StagedTable, ...]
@@ -106,7 +102,7 @@ class JudgedStage:
                     Content(staged.row_count, staged.content_hash),
                 )
         raise StagingError(
-            f"The inventory of the stage at {self.stage.root} lacks the content of {table.qualified_name}: another release computed it, "
+            f"The inventory of the staging area at {self.stage.root} lacks the content of {table.qualified_name}: another release computed it, "
             f"or it has rows of another day; {BUILD_AGAIN}."
         )
 
@@ -156,7 +152,7 @@ def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[StagingAre
     folder.mkdir(parents=True)
     with Path(stage.lock).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for name in _attempts(place):
+        for name in folder_names(*file_system_of(place)):
             _remove_if_dead(warehouse.stage(cluster, ds, name))
         yield stage
 
@@ -234,7 +230,7 @@ def _read_inventory(stage: StagingArea) -> tuple[StagedTable, ...]:
     record = read_record(stage.inventory, BUILD_AGAIN)
     if record is None:
         raise StagingError(
-            f"The stage at {stage.root} has no inventory of its files, so another release computed it: run the build again."
+            f"The staging area at {stage.root} has no inventory of its files, so another release computed it: run the build again."
         )
     with decoding(stage.inventory, BUILD_AGAIN):
         return tuple(StagedTable.of(table) for table in record.records("tables"))
@@ -270,17 +266,19 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
     newest = newest_stage(warehouse, cluster, ds)
     judged = judged_stage(warehouse, cluster, ds)
     if judged is None:
-        raise StagingError(f"The gate has not judged the stage at {newest.root}: run the gate first.")
+        raise StagingError(f"The gate has not judged the staging area at {newest.root}: run the gate first.")
     # Another attempt of the same input has the same rows, in any order.
     if judged.build.run_id != read_build(newest).run_id:
         raise StagingError(
             f"The day was computed again, at {newest.root}, after the gate judged it: run the gate again."
         )
-    if judged.verdict == "refused":
-        raise StagingError(f"The gate refused the stage at {judged.stage.root}: see quarantine.gate_result.")
+    if judged.verdict is GateVerdict.REFUSED:
+        raise StagingError(
+            f"The gate refused the staging area at {judged.stage.root}: see quarantine.gate_result."
+        )
     if not judged.inventory:
         raise StagingError(
-            f"The verdict on the stage at {judged.stage.root} names no files: run the gate again."
+            f"The verdict on the staging area at {judged.stage.root} names no files: run the gate again."
         )
     refuse_changed(judged.stage, judged.inventory)
     return judged
@@ -293,15 +291,20 @@ def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | 
     if stage is None or record is None:
         return None
     with decoding(stage.gate_verdict, GATE_AGAIN):
-        verdict = record.text("verdict")
-        if verdict not in VERDICTS:
-            raise RecordError(f"'verdict' is none of {', '.join(VERDICTS)}")
+        verdict = _verdict(record.text("verdict"))
         results = record.rows("results", GATE_RESULT)
         # Releases without quarantine wrote no list of groups; older ones wrote no inventory.
         quarantined = record.rows("quarantined", QUARANTINED_GROUP) if "quarantined" in record else []
         tables = record.records("inventory") if "inventory" in record else []
         inventory = tuple(map(StagedTable.of, tables))
     return JudgedStage(stage, read_build(stage), verdict, results, quarantined, inventory)
+
+
+def _verdict(text: str) -> GateVerdict:
+    try:
+        return GateVerdict(text)
+    except ValueError:
+        raise RecordError(f"'verdict' is none of {', '.join(GateVerdict)}") from None
 
 
 def is_being_computed(warehouse: Warehouse, cluster: str, ds: date) -> bool:
@@ -317,7 +320,7 @@ def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
         for pointer in (_NEWEST, _JUDGED)
         if (stage := _pointed_to(warehouse, cluster, ds, pointer)) is not None
     }
-    for name in _attempts(place):
+    for name in folder_names(*file_system_of(place)):
         stage = warehouse.stage(cluster, ds, name)
         if name not in kept_attempts and exists(stage.build):
             file_system, path = file_system_of(stage.root)
@@ -353,15 +356,8 @@ def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> S
 
 def _is_being_computed(place: str) -> bool:
     return not is_object_store(place) and any(
-        _is_alive(Path(place, name, "lock")) for name in _attempts(place)
+        _is_alive(Path(place, name, "lock")) for name in folder_names(*file_system_of(place))
     )
-
-
-def _attempts(place: str) -> list[str]:
-    """Return the names of a day's attempts."""
-    file_system, path = file_system_of(place)
-    entries = file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
-    return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)
 
 
 def _remove_if_dead(stage: StagingArea) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE
+from rebalance_ledger.tables.vocabulary import OwnerReason, StrategySource
 from spark_jobs.assignment.arrow_batch import ArrowSubscriptions, Profile
 from spark_jobs.assignment.strategy_settings import rule_of
 from strategies import Language, SlotStrategy, Strategy, get_strategy, has_one_rule
@@ -42,31 +43,17 @@ MIXED: Final = "MIXED"
 POP: Final = "POP"
 """Shown instead of a strategy if members pop: the broker shares each queue among them, and no member owns one."""
 
-SERVER_OFF: Final = "server_off"
+SERVER_OFF: Final = OwnerReason.SERVER_OFF.value
 """Members ask brokers with `serverLoadBalancerEnable=false` for their queues: each member gets every queue."""
 
-REASONS: Final = (
-    "group_offline",
-    "members_unknown",
-    "duplicate_client_id",
-    "owner_not_subscribed",
-    "room_without_clients",
-    "not_in_config_list",
-    "mixed_strategies",
-    "mixed_clients",
-    "settings_missing",
-    "strategy_unknown",
-    "member_strategy_unknown",
-    "strategy_failed",
-    "not_assigned_by_strategy",
-    "pop_mode",
-    "mixed_request_modes",
-    "request_modes_differ",
-    "request_mode_unknown",
-    SERVER_OFF,
-    "strategy_unknown_to_broker",
-    "release_unknown",
-    "mixed_parameters",
+ROUTE_MISSING: Final = OwnerReason.ROUTE_MISSING.value
+"""The reason of a queue that its client keeps although the topic has no readable queue in any route."""
+
+NOT_IN_ROUTE: Final = OwnerReason.QUEUE_NOT_IN_ROUTE.value
+"""The reason of a queue with an owner that a CONFIG list names and no route has."""
+
+REASONS: Final = tuple(
+    reason.value for reason in OwnerReason if reason.value not in {ROUTE_MISSING, NOT_IN_ROUTE}
 )
 """Reasons of queues without an owner. In arrays of owners, reason `i` is the owner `-1 - i`."""
 
@@ -110,14 +97,8 @@ SPREAD_BOUNDS: Final[Mapping[str, int]] = {
 }
 """Strategy -> the largest difference between the queue counts of two clients, for the strategies that guarantee one."""
 
-SOURCES: Final = ("observed", "configured", "hypothetical")
-"""The closed list of `strategy_source`."""
-
-ROUTE_MISSING: Final = "route_missing"
-"""The reason of a queue that its client keeps although the topic has no readable queue in any route."""
-
-NOT_IN_ROUTE: Final = "queue_not_in_route"
-"""The reason of a queue with an owner that a CONFIG list names and no route has."""
+SOURCES: Final = tuple(source.value for source in StrategySource)
+"""Values of `strategy_source`. In arrays, a source is its position."""
 
 _Queue = tuple[str, int]
 """Broker name and queue id."""

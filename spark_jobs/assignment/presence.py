@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP, SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS
+from rebalance_ledger.rocketmq.system_topics import RETRY_PREFIX
 from rebalance_ledger.tables.silver.consume_progress import CONSUME_PROGRESS
 from spark_jobs.day_key import DAY
 
@@ -28,7 +29,6 @@ _GROUP: Final = "consumer_group"
 _GROUP_KEY: Final = (*DAY, _GROUP)
 _BROKER_KEY: Final = (*DAY, "broker_name")
 _QUEUE_KEY: Final = (*_GROUP_KEY, "topic", "broker_name", "queue_id")
-_RETRY_PREFIX: Final = "%RETRY%"
 
 
 def is_users_group() -> Column:
@@ -193,7 +193,7 @@ def _pop_retried(silver: Mapping[str, DataFrame]) -> DataFrame:
         silver["topic_config"]
         .select(*DAY, "topic")
         .union(silver["export_record"].where("kind = 'nameserver_route'").select(*DAY, "topic"))
-        .where(F.col("topic").startswith(_RETRY_PREFIX))
+        .where(F.col("topic").startswith(RETRY_PREFIX))
         .distinct()
     )
     pairs = reduce(
@@ -204,14 +204,14 @@ def _pop_retried(silver: Mapping[str, DataFrame]) -> DataFrame:
         ),
     )
     names = (
-        pairs.where(~F.col("topic").startswith(_RETRY_PREFIX))
+        pairs.where(~F.col("topic").startswith(RETRY_PREFIX))
         .distinct()
         .select(
             *_GROUP_KEY,
             F.explode(
                 F.array(
                     *(
-                        F.concat(F.lit(_RETRY_PREFIX), F.col(_GROUP), F.lit(separator), F.col("topic"))
+                        F.concat(F.lit(RETRY_PREFIX), F.col(_GROUP), F.lit(separator), F.col("topic"))
                         for separator in ("_", "+")
                     )
                 )
@@ -221,7 +221,7 @@ def _pop_retried(silver: Mapping[str, DataFrame]) -> DataFrame:
     plain = (
         pairs.select(*_GROUP_KEY)
         .union(silver["subscription_group"].select(*_GROUP_KEY))
-        .select(*DAY, F.concat(F.lit(_RETRY_PREFIX), F.col(_GROUP)).alias("topic"))
+        .select(*DAY, F.concat(F.lit(RETRY_PREFIX), F.col(_GROUP)).alias("topic"))
     )
     return (
         names.join(topics, [*DAY, "topic"], "left_semi")

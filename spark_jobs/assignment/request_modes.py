@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from rebalance_ledger.rocketmq.system_topics import RETRY_PREFIX
 from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _answer() -> Column:
         .when(~F.coalesce("are_settings_read", no), None)
         .when(F.col("mode").isNotNull(), answer(F.col("mode"), F.col("share"), "entry"))
         .when(~F.coalesce("are_entries_read", no), None)
-        .when(F.col("topic").startswith("%RETRY%"), answer(F.lit(PULL_MODE), no_share, "retry_rule"))
+        .when(F.col("topic").startswith(RETRY_PREFIX), answer(F.lit(PULL_MODE), no_share, "retry_rule"))
         .when(
             F.col("default_mode").isin(POP_MODE, PULL_MODE),
             answer(F.col("default_mode"), F.coalesce("default_share", F.lit(-1)), "broker_default"),

@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 
 from rebalance_ledger.exports.contract import UNKNOWN_BROKER
 from rebalance_ledger.rocketmq.client_ids import GRPC_CLIENT_ID_PATTERN
+from rebalance_ledger.rocketmq.system_topics import RETRY_PREFIX
 from spark_jobs.assignment.allocation import SERVER_OFF
 from spark_jobs.assignment.presence import absence, is_users_group
 from spark_jobs.assignment.request_modes import (
@@ -69,9 +70,6 @@ _MEMBER_EVIDENCE: Final = (
 
 _PROXIES: Final = ""
 """Broker name of the view that all proxies have together; no broker has an empty name."""
-
-_RETRY_PREFIX: Final = "%RETRY%"
-"""`MixAll.RETRY_GROUP_TOPIC_PREFIX`: how a group's retry topic begins; the group's name follows."""
 
 
 def subscriptions(
@@ -227,7 +225,7 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
         reported.select(*_GROUP_KEY), list(_GROUP_KEY), "left_anti"
     )
     return described.union(
-        without_topics.select(*_GROUP_KEY, F.concat(F.lit(_RETRY_PREFIX), "consumer_group").alias("topic"))
+        without_topics.select(*_GROUP_KEY, F.concat(F.lit(RETRY_PREFIX), "consumer_group").alias("topic"))
     )
 
 
@@ -277,9 +275,9 @@ def _groups_of_retry_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
         silver["topic_config"]
         .select(*DAY, "topic", "broker_name")
         .union(silver["topic_route"].where("is_in_route").select(*DAY, "topic", "broker_name"))
-        .where(F.col("topic").startswith(_RETRY_PREFIX))
+        .where(F.col("topic").startswith(RETRY_PREFIX))
         .join(F.broadcast(listing_brokers), [*DAY, "broker_name"], "left_anti")
-        .select(*DAY, F.substring("topic", len(_RETRY_PREFIX) + 1, 1_000_000).alias("consumer_group"))
+        .select(*DAY, F.substring("topic", len(RETRY_PREFIX) + 1, 1_000_000).alias("consumer_group"))
     )
 
 
@@ -590,7 +588,7 @@ def _is_grpc(member: Column) -> Column:
 
 def _is_plain_retry() -> Column:
     """Return whether the topic is `%RETRY%<group>`, the retry topic of members that pull; gRPC clients read the retry topics of POP."""
-    return F.col("topic") == F.concat(F.lit(_RETRY_PREFIX), F.col("consumer_group"))
+    return F.col("topic") == F.concat(F.lit(RETRY_PREFIX), F.col("consumer_group"))
 
 
 def is_grpc_id(client_id: Column) -> Column:

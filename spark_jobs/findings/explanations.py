@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from rebalance_ledger.rocketmq.system_topics import RETRY_PREFIX
 from rebalance_ledger.tables import FINDING
 from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import CAUSE_SOURCES
@@ -215,7 +216,7 @@ def _parents(rows: DataFrame) -> DataFrame:
 def _preference() -> Column:
     """Return the sort key of findings with the same key, of which the first explains the others: retry topics last, then by name."""
     return F.struct(
-        F.coalesce(F.col("topic").startswith("%RETRY%"), F.lit(col=False)),
+        F.coalesce(F.col("topic").startswith(RETRY_PREFIX), F.lit(col=False)),
         F.array_position(F.array(*map(F.lit, QUEUE_KINDS)), F.col("kind")),
         *(F.coalesce(F.col(name), F.lit("")) for name in _SUBJECT),
         "finding_id",

@@ -121,7 +121,7 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
 
 def of_repeated_records(records: DataFrame) -> DataFrame:
     """Return lines that are ignored because another line answers the same question, by subject."""
-    relation = F.when(F.col("is_repeat"), " says the same as line ").otherwise(" says otherwise than line ")
+    relation = F.when(F.col("is_repeat"), " equals line ").otherwise(" contradicts line ")
     problems = (
         records.where("counted_line is not null")
         .groupBy(*DAY, *SUBJECT)

@@ -146,7 +146,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame, baseline: BaselineRo
             when=has_unknown,
             severity="warning",
             evidence=(
-                "Nobody can say whether members are connected: ",
+                "It is unknown whether members are connected: ",
                 join_first_n(F.transform("reasons", _meaning_of_reason)),
                 F.when(
                     F.array_contains("reasons", "broker_not_asked") & F.col("message").isNotNull(),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from rebalance_ledger.rocketmq.system_topics import RETRY_PREFIX
 from spark_jobs.day_key import DAY
 from spark_jobs.findings.export import unreachable_brokers
 from spark_jobs.findings.finding_builder import (
@@ -35,8 +36,8 @@ def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) ->
     )
     # A 5.x client whose broker lets it pull also subscribes to POP's retry topics (`RebalanceImpl.updateMessageQueueAssignment`),
     # which may not exist.
-    is_of_popping = F.col("topic").startswith("%RETRY%") & (
-        F.col("topic") != F.concat(F.lit("%RETRY%"), "consumer_group")
+    is_of_popping = F.col("topic").startswith(RETRY_PREFIX) & (
+        F.col("topic") != F.concat(F.lit(RETRY_PREFIX), "consumer_group")
     )
     topics = subscriptions.where((F.col("route_state") == "none") & ~is_of_popping).groupBy(*DAY, "topic")
     return collect_findings(
@@ -235,6 +236,6 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
         finding(
             "route_config_differs",
             "config",
-            "The name servers say otherwise than the broker's own configuration, for ",
+            "The routes on the name servers differ from the broker's configuration, for ",
         ),
     )

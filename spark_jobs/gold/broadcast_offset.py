@@ -21,6 +21,7 @@ from rebalance_ledger.rocketmq.consume_from import (
     default_rule,
     restart_batch,
 )
+from rebalance_ledger.rocketmq.system_topics import RETRY_PREFIX
 from rebalance_ledger.rocketmq.versions import DEFAULT_VERSION
 from spark_jobs.day_key import DAY
 from spark_jobs.silver.offset_file_snapshots import FILES
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 _QUEUE: Final = ("topic", "broker_name", "queue_id")
 _CLIENT: Final = (*DAY, "consumer_group", "client_id")
 _EARLIER: Final = ("highest_earlier_offset", "previous_offset")
-_RETRY_PREFIX: Final = "%RETRY%"
 
 UNUSED_FILE_STATES: Final = ("clustering_group_with_file", "orphan_dir")
 """States of files that no client reads."""
@@ -99,7 +99,7 @@ def broadcast_offset(
                 F.col("stored_offset"),
                 F.struct("consume_from_where", "consume_type", "client_version"),
                 F.col("start_outcome"),
-                F.coalesce(F.startswith("topic", F.lit(_RETRY_PREFIX)), F.lit(col=False)),
+                F.coalesce(F.startswith("topic", F.lit(RETRY_PREFIX)), F.lit(col=False)),
                 F.struct("min_offset", "max_offset"),
                 F.col("is_newer"),
                 F.col("reached"),
@@ -159,7 +159,7 @@ def _queues(readings: DataFrame, files: DataFrame, subscriptions: DataFrame) -> 
 
     subscribed = (
         subscriptions.where("group_state = 'broadcasting' and route_state = 'known'")
-        .where(~F.startswith("topic", F.lit(_RETRY_PREFIX)))
+        .where(~F.startswith("topic", F.lit(RETRY_PREFIX)))
         .select(*DAY, "consumer_group", "topic", F.explode("brokers").alias("broker"))
         .where("broker.queue_count > 0")
         .select(

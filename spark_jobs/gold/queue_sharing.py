@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
+from rebalance_ledger.rocketmq.system_topics import RETRY_PREFIX
 from spark_jobs.assignment.members import ids_where
 from spark_jobs.assignment.subscriptions import is_grpc_id
 from spark_jobs.day_key import DAY
@@ -247,7 +248,7 @@ def _retry_backlog(progress: DataFrame) -> DataFrame:
         F.explode(
             F.array(
                 *(
-                    F.concat(F.lit("%RETRY%"), F.col("consumer_group"), F.lit(separator), F.col("topic"))
+                    F.concat(F.lit(RETRY_PREFIX), F.col("consumer_group"), F.lit(separator), F.col("topic"))
                     for separator in ("_", "+")
                 )
             )

@@ -46,7 +46,7 @@ class DayExport(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """Size of all files of the export."""
-        return sum(file.size_bytes for file in self.manifest.files)
+        return self.manifest.size_bytes
 
 
 def export_file_key(directory: Location, file_name: str) -> str:

@@ -456,7 +456,7 @@ def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(
         "SELECT bool_or(NOT is_success), count(DISTINCT run_id) FROM quarantine.gate_result",
     ) == [(True, 1)]
     assert stage_command(staged, "publish") == 2
-    assert "The gate refused the stage" in capsys.readouterr().err
+    assert "The gate refused the staging area" in capsys.readouterr().err
 
 
 def test_a_stage_is_evaluated_only_with_the_export_and_strategy_settings_of_its_build(

@@ -51,9 +51,9 @@ class TestTheCommand:
         assert converted(tmp_path, *words, "--time-zone", "UTC") == 0
         output = capsys.readouterr()
         directory = tmp_path / "exports/shop/2026-11-21"
-        assert output.out.startswith(f"{directory} is converted and sealed: cluster shop, 2026-11-21, ")
+        assert output.out.startswith(f"{directory} is imported and sealed: cluster shop, 2026-11-21, ")
         assert "notice: exportMetadata.txt line " not in output.out
-        assert "`exportMetadata -t` leaves out system topics" in output.err
+        assert "`exportMetadata -t` omits system topics" in output.err
         assert ledger("exports", "verify", str(directory)) == 0
 
     def test_offset_files_get_the_time_of_the_last_source(

@@ -712,9 +712,11 @@ def test_an_id_listed_twice_with_one_start_time_is_one_process() -> None:
     assert not lines.of("process_assignment")
 
 
-def test_a_grpc_client_is_not_asked_what_it_cannot_answer() -> None:
+@pytest.mark.parametrize(
+    "grpc", ["worker-7@4711@0@kd4a1x9z", "worker-7@4711@0@-1y2p0ij32e8e7", "blue@worker-7@4711@0@kd4a1x9z"]
+)
+def test_a_grpc_client_is_not_asked_what_it_cannot_answer(grpc: str) -> None:
     cluster = small_cluster()
-    grpc = "worker-7@4711@0@kd4a1x9z"
     cluster.members["biller"] = {grpc: [A, B], "10.1.0.1@4711#12": [A]}
     run = Run(cluster)
     assert [call.client_id for call in cluster.calls_of("consumer_running_info")] == ["10.1.0.1@4711#12"]

@@ -237,7 +237,7 @@ class TestRecordedMetadata:
     def test_notices_are_events_too(self, tmp_path: Path, newest: Path) -> None:
         conversion = convert_sources(tmp_path / "exports", Sources(texts=[newest]))
         assert events(tmp_path / "exports") == list(conversion.notices)
-        assert any("`exportMetadata -t` leaves out system topics" in each for each in conversion.notices)
+        assert any("`exportMetadata -t` omits system topics" in each for each in conversion.notices)
 
     def test_an_answer_has_the_time_of_its_command(self, tmp_path: Path, newest: Path) -> None:
         convert_sources(tmp_path / "exports", Sources(texts=[newest]))
@@ -298,7 +298,8 @@ class TestRecordedMetadata:
         path = folder / "all.txt"
         path.write_text(path.read_text().replace(" -n 127.0.0.1:22000", ""))
         assert all(
-            "say with --nameserver" in each for each in refusals(tmp_path / "e", Sources(texts=[folder]))[:3]
+            "specify the name server with --nameserver" in each
+            for each in refusals(tmp_path / "e", Sources(texts=[folder]))[:3]
         )
         convert_sources(tmp_path / "exports", Sources(texts=[folder], nameserver="ns-1:9876"))
         (line,) = envelopes(tmp_path / "exports", "nameserver_route")
@@ -345,7 +346,7 @@ class TestRecordedMetadata:
         assert (line.group, line.error) == ("order-service", None)
         (newest / "consumerStatus.txt").unlink()
         conversion = convert_sources(tmp_path / "second", Sources(texts=[newest]))
-        assert any("of which group it is" in notice for notice in conversion.notices)
+        assert any("names its group" in notice for notice in conversion.notices)
 
 
 class TestMissingInformation:
@@ -428,7 +429,7 @@ class TestMissingInformation:
     @pytest.mark.parametrize(
         ("name", "kind", "message"),
         [
-            ("topicList-c.txt", "nameserver_topic_list", "`topicList -c` leaves out %RETRY%"),
+            ("topicList-c.txt", "nameserver_topic_list", "`topicList -c` omits %RETRY%"),
             ("clusterList-m.txt", "nameserver_cluster_info", "`clusterList -m` shows no addresses"),
         ],
     )
@@ -455,7 +456,7 @@ class TestMissingInformation:
         )
         error = error_of(tmp_path / "exports", "nameserver_route", topic=LONG_TOPICS[0])
         assert error.type == "IncompleteSource"
-        assert "`topicRoute -l` leaves out the order configuration" in error.message
+        assert "`topicRoute -l` omits the order configuration" in error.message
 
     def test_progress_of_one_topic_is_not_progress_of_the_group(self, tmp_path: Path) -> None:
         progress = answer_to("5.5.0", "mqadmin/consumerProgress.txt", "consumerProgress", "order-service")

@@ -31,15 +31,15 @@ if {name!r} == "ledger":
     with open(os.environ["RECEIVED"], "a") as received:
         connections = [name for name in os.environ if name.startswith(("AIRFLOW_CONN_", "AWS_ENDPOINT_URL", "AWS_REGION"))]
         received.write(json.dumps([sys.stdin.read(), connections]) + "\\n")
-stage = sys.argv[2] if {name!r} == "ledger" else "build"
+step = sys.argv[2] if {name!r} == "ledger" else "build"
 cluster = next((word for word in sys.argv if word.startswith("--cluster=")), "").removeprefix("--cluster=")
 with open(os.environ["ENDINGS"]) as endings:
-    code, result = json.load(endings).get(f"{{stage}} {{cluster}}", [0, {{}}])
+    code, result = json.load(endings).get(f"{{step}} {{cluster}}", [0, {{}}])
 print("working")
 if isinstance(result, str):
     print(result, file=sys.stderr)
     result = {{"reason": result, "is_refusal": code == 2}}
-if stage == "publish":
+if step == "publish":
     result = {{"run_id": "r", "verdict": "passed", "changed_tables": ["gold.finding"], "row_count": 1}} | result
 if result:
     with open(os.environ["LEDGER_RESULT_FILE"], "w") as file:
@@ -82,7 +82,7 @@ class StandIns:
         }
 
     def end(self, endings: Mapping[str, tuple[int, str | dict[str, Any]]]) -> None:
-        """Make `"<stage> <cluster>"` exit with this code, and this reason or these facts, from now on."""
+        """Make `"<step> <cluster>"` exit with this code, and this reason or these facts, from now on."""
         self._endings.write_text(json.dumps(endings))
 
     @property

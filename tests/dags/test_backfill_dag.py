@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from rebalance_ledger.operators.backfill import RUN_PUBLISHED, SKIP_PUBLISHED, BackfillOperator
-from rebalance_ledger.operators.ledger import StageRefusedError
+from rebalance_ledger.operators.ledger import StepRefusedError
 
 if TYPE_CHECKING:
     from tests.dags.conftest import StandIns
@@ -47,5 +47,5 @@ def test_a_range_that_ends_before_it_begins_starts_nothing(stand_ins: StandIns) 
 def test_a_refused_day_fails_the_task_without_retry(stand_ins: StandIns) -> None:
     stand_ins.end({"--cluster=c c": (3, "refused")})
 
-    with pytest.raises(StageRefusedError, match="refused"):
+    with pytest.raises(StepRefusedError, match="refused"):
         BackfillOperator(task_id="backfill", cluster="c").execute(context())

@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from rebalance_ledger.operators.collection import CollectExportOperator, PruneExportsOperator
-from rebalance_ledger.operators.ledger import LackingCaptureError, StageCrashedError, StageRefusedError
+from rebalance_ledger.operators.ledger import IncompleteCaptureError, StepCrashedError, StepRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,7 +156,7 @@ def test_a_bad_capture_in_an_object_store_is_completed_too(
 @pytest.mark.parametrize("code", [4, 5])
 def test_a_bad_capture_is_retried(stand_ins: StandIns, code: int) -> None:
     stand_ins.end({"collect c": (code, "The capture is bad.")})
-    with pytest.raises(LackingCaptureError, match=r"^The capture is bad\.$"):
+    with pytest.raises(IncompleteCaptureError, match=r"^The capture is bad\.$"):
         collect(try_number=2)
 
 
@@ -178,7 +178,7 @@ def test_a_past_day_without_an_export_fails_in_one_sentence_and_sends_no_request
         AirflowFailException, match=rf"^No export of c for {YESTERDAY:%Y-%m-%d} has landed"
     ) as caught:
         collect(YESTERDAY)
-    assert "a live cluster only tells of now" in str(caught.value)
+    assert "a live cluster has only its current state" in str(caught.value)
     assert stand_ins.calls == []
 
 
@@ -221,7 +221,7 @@ def test_a_missing_connection_is_named(stand_ins: StandIns, settings: Callable[[
 
 
 @pytest.mark.usefixtures("settings")
-@pytest.mark.parametrize(("code", "error"), [(1, StageCrashedError), (2, StageRefusedError)])
+@pytest.mark.parametrize(("code", "error"), [(1, StepCrashedError), (2, StepRefusedError)])
 def test_an_unreachable_cluster_is_retried_and_bad_settings_are_not(
     stand_ins: StandIns, code: int, error: type[Exception]
 ) -> None:

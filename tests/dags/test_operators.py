@@ -30,8 +30,8 @@ from rebalance_ledger.operators.ledger import (
     NotifyOperator,
     ReportLink,
     ReportOperator,
-    StageCrashedError,
-    StageRefusedError,
+    StepCrashedError,
+    StepRefusedError,
 )
 from rebalance_ledger.operators.pages import page_url
 from tests.support.notification_servers import webhook_server
@@ -76,10 +76,10 @@ def context(
     }
 
 
-def stage(name: str, cluster: str = "c") -> LedgerStepOperator:
+def step_operator(name: str, cluster: str = "c") -> LedgerStepOperator:
     if name == "gate":
         return GateOperator(task_id=name, cluster=cluster)
-    return LedgerStepOperator(task_id=name, stage=name, cluster=cluster)
+    return LedgerStepOperator(task_id=name, step=name, cluster=cluster)
 
 
 def build(cluster: str = "c") -> LedgerBuildOperator:
@@ -87,7 +87,7 @@ def build(cluster: str = "c") -> LedgerBuildOperator:
 
 
 def test_the_gate_link_is_serialized_with_the_dag_under_its_name() -> None:
-    serialized = OperatorSerialization.serialize_operator(stage("gate"))
+    serialized = OperatorSerialization.serialize_operator(step_operator("gate"))
 
     assert serialized["_operator_extra_links"] == {"Data Docs": "_link_DataDocsLink"}
 
@@ -110,9 +110,9 @@ def test_the_gate_link_leads_to_the_page_that_the_gate_built(
     stand_ins.end({"gate prod/eu": (code, {"page": page})})
     if served_at:
         monkeypatch.setenv("LEDGER_DATA_DOCS_URL", served_at)
-    judged = stage("gate", "prod/eu")
+    judged = step_operator("gate", "prod/eu")
 
-    with nullcontext() if code == 0 else pytest.raises(StageRefusedError):
+    with nullcontext() if code == 0 else pytest.raises(StepRefusedError):
         judged.execute(context())
 
     link = DataDocsLink().get_link(judged, ti_key=None)  # type: ignore[arg-type]  # it only uses the operator
@@ -140,9 +140,9 @@ def test_the_report_link_leads_to_the_page_that_the_step_names(stand_ins: StandI
 
 def test_a_crashed_gate_has_no_link(stand_ins: StandIns) -> None:
     stand_ins.end({"gate c": (1, "it crashed")})
-    judged = stage("gate")
+    judged = step_operator("gate")
 
-    with pytest.raises(StageCrashedError):
+    with pytest.raises(StepCrashedError):
         judged.execute(context())
 
     assert DataDocsLink().get_link(judged, ti_key=None) == ""  # type: ignore[arg-type]  # it only uses the operator
@@ -152,7 +152,7 @@ def test_a_crashed_gate_has_no_link(stand_ins: StandIns) -> None:
 def test_a_step_without_spark_runs_the_command_line_with_plain_arguments(
     stand_ins: StandIns, name: str
 ) -> None:
-    stage(name, NASTY).execute(context())
+    step_operator(name, NASTY).execute(context())
     places = [
         f"--{place}={stand_ins.environment[f'LEDGER_{place.upper()}']}" for place in ("exports", "warehouse")
     ]
@@ -218,14 +218,16 @@ def test_a_run_also_stages_the_days_of_runs_queued_after_it(
 
 
 @pytest.mark.parametrize(
-    ("task", "code"), [(stage("gate"), 2), (stage("gate"), 3), (build(), 2)], ids=["input", "gate", "build"]
+    ("task", "code"),
+    [(step_operator("gate"), 2), (step_operator("gate"), 3), (build(), 2)],
+    ids=["input", "gate", "build"],
 )
 def test_a_refusal_fails_without_retry_and_shows_the_reason(
     stand_ins: StandIns, task: BaseOperator, code: int
 ) -> None:
     end_all(stand_ins, code, "Refused: queue_assignment holds a duplicated owner.")
     with pytest.raises(
-        StageRefusedError, match=r"^Refused: queue_assignment holds a duplicated owner\.$"
+        StepRefusedError, match=r"^Refused: queue_assignment holds a duplicated owner\.$"
     ) as caught:
         task.execute(context())
     assert isinstance(caught.value, AirflowFailException)
@@ -237,25 +239,25 @@ def test_every_line_of_a_refusal_is_shown(stand_ins: StandIns) -> None:
         ["The gate refused this day.", *(f"- expectation {number} fails" for number in range(12))]
     )
     end_all(stand_ins, 3, words)
-    with pytest.raises(StageRefusedError) as caught:
-        stage("gate").execute(context())
+    with pytest.raises(StepRefusedError) as caught:
+        step_operator("gate").execute(context())
     assert str(caught.value) == words
 
 
-@pytest.mark.parametrize("task", [stage("gate"), build()], ids=["ledger", "spark-submit"])
+@pytest.mark.parametrize("task", [step_operator("gate"), build()], ids=["ledger", "spark-submit"])
 def test_a_crash_can_be_retried(stand_ins: StandIns, task: BaseOperator) -> None:
     end_all(stand_ins, 1, "OSError: disk full")
-    with pytest.raises(StageCrashedError, match=r"crashed.*: OSError: disk full") as caught:
+    with pytest.raises(StepCrashedError, match=r"crashed.*: OSError: disk full") as caught:
         task.execute(context())
     assert not isinstance(caught.value, AirflowFailException)
 
 
 def test_a_program_that_fails_without_a_reason_is_reported_as_a_crash(stand_ins: StandIns) -> None:
     stand_ins.end({"gate c": (-9, {}), "build c": (1, {})})
-    with pytest.raises(StageCrashedError, match="its last output is above"):
-        stage("gate").execute(context())
+    with pytest.raises(StepCrashedError, match="its last output is above"):
+        step_operator("gate").execute(context())
     with pytest.raises(
-        StageCrashedError, match=r"^spark_jobs/day_job\.py ended without a result: Cannot execute"
+        StepCrashedError, match=r"^spark_jobs/day_job\.py ended without a result: Cannot execute"
     ):
         build().execute(context())
 
@@ -285,7 +287,7 @@ def test_the_driver_of_a_large_export_uses_both_jit_compilers(
 
 def test_a_run_without_a_logical_date_has_no_day(stand_ins: StandIns) -> None:
     with pytest.raises(AirflowFailException, match="This run has no day"):
-        stage("gate").execute(context(logical_date=None))
+        step_operator("gate").execute(context(logical_date=None))
     assert stand_ins.calls == []
 
 
@@ -346,7 +348,7 @@ def test_a_worker_without_a_warehouse_location_names_the_variable_to_set(
 ) -> None:
     monkeypatch.delenv("LEDGER_WAREHOUSE")
     with pytest.raises(AirflowFailException, match="LEDGER_WAREHOUSE is not set"):
-        stage("publish").execute(context())
+        step_operator("publish").execute(context())
 
 
 def test_the_object_store_keys_come_from_the_named_connection(
@@ -356,7 +358,7 @@ def test_the_object_store_keys_come_from_the_named_connection(
     connection = {"conn_type": "aws", "login": "key", "password": "secret", "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
     monkeypatch.setenv("LEDGER_OBJECT_STORE_CONNECTION", "lake")
-    stage("publish").execute(context())
+    step_operator("publish").execute(context())
     [(_, message)] = stand_ins.received
     assert sorted(message) == ["AWS_ENDPOINT_URL", "AWS_REGION"]
     building = build()
@@ -376,7 +378,7 @@ def test_no_program_of_a_task_inherits_airflows_secrets(
     for variable in _SECRETS_OF_AIRFLOW:
         monkeypatch.setenv(variable, "db:hidden-secret")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
-    stage("publish").execute(context())
+    step_operator("publish").execute(context())
     building = build()
     building.execute(context())
     # If the hook has its own variables, it passes another environment to the application, so test both cases.
@@ -399,7 +401,7 @@ def test_no_program_of_a_task_inherits_airflows_secrets(
 def test_a_missing_object_store_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEDGER_OBJECT_STORE_CONNECTION", "lake")
     with pytest.raises(AirflowFailException, match="no Airflow connection lake"):
-        stage("publish").execute(context())
+        step_operator("publish").execute(context())
 
 
 @pytest.mark.usefixtures("stand_ins")

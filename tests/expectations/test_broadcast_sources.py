@@ -103,7 +103,7 @@ class ComputedDay:
         for name, table in TABLES.items():
             self.database.show_query(f"{table.layer}_{name}", queries.get(name, as_it_is(table)))
         return {
-            row["expectation_id"]: {offender["consumer_group"] for offender in row["offenders"]}
+            row["expectation_id"]: {subject["consumer_group"] for subject in row["affected_subjects"]}
             for row in self.database.metrics((STATEMENT,))
         }
 

@@ -116,7 +116,7 @@ def wrong_groups() -> set[str]:
         ):
             database.show_records(f"{table.layer}_{table.name}", ddl_of(table), rows)
         [row] = database.metrics((STATEMENT,))
-    return {offender["consumer_group"] for offender in row["offenders"]}
+    return {subject["consumer_group"] for subject in row["affected_subjects"]}
 
 
 def test_parameters_are_wrong_exactly_if_their_assignment_is_not_what_the_member_holds(

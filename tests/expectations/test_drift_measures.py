@@ -889,7 +889,7 @@ def test_an_unusual_but_valid_day_violates_nothing(
 
 def examples_of(measure: Row) -> list[str]:
     """Return the examples of each affected group. The list for all groups contains only the first few examples."""
-    return [example for offender in measure["offenders"] for example in offender["examples"]]
+    return [example for subject in measure["affected_subjects"] for example in subject["examples"]]
 
 
 @pytest.mark.parametrize("name", FAULTS)

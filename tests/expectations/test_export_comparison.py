@@ -667,9 +667,9 @@ def seen(measured: dict[str, Row], name: str) -> set[str]:
         expectation_id
         for expectation_id, row in measured.items()
         if expectation_id in JUDGED
-        for offender in row["offenders"]
-        if {name, SOURCE + name} & {offender["consumer_group"], offender["topic"], offender["broker_name"]}
-        or any(f"name server {name}," in example for example in offender["examples"])
+        for subject in row["affected_subjects"]
+        if {name, SOURCE + name} & {subject["consumer_group"], subject["topic"], subject["broker_name"]}
+        or any(f"name server {name}," in example for example in subject["examples"])
     }
 
 
@@ -696,13 +696,13 @@ def test_a_day_that_equals_its_export_has_no_difference() -> None:
 
 
 def test_the_sentence_shows_both_values(measured: dict[str, Row]) -> None:
-    [offender] = [
-        offender
-        for offender in measured["queue_offset.equals_export"]["offenders"]
-        if offender["topic"] == "queue_offset_max_offset_is_101"
+    [subject] = [
+        subject
+        for subject in measured["queue_offset.equals_export"]["affected_subjects"]
+        if subject["topic"] == "queue_offset_max_offset_is_101"
     ]
 
-    [example] = offender["examples"]
+    [example] = subject["examples"]
     assert example.endswith(
         "2 rows, the export has 2, other values, max_offset in all 201, the export has 200"
     )

@@ -105,7 +105,7 @@ WORDS: dict[str, tuple[Row, str]] = {
     ),
     "members_unknown": (
         {"topic_count": 1, "seen_values": ["broker_not_asked"]},
-        "Nobody can say whether members are connected: a broker could not be asked.",
+        "It is unknown whether members are connected: a broker could not be asked.",
     ),
     "client_unreachable": (
         {"client_count": 1, "client_total_count": 3, "examples": [r"c\E(3"]},
@@ -175,7 +175,7 @@ WORDS: dict[str, tuple[Row, str]] = {
     ),
     "route_config_differs": (
         TOPICS,
-        "The name servers say otherwise than the broker's own configuration, for 1 topic (t): v1, v2.",
+        "The routes on the name servers differ from the broker's configuration, for 1 topic (t): v1, v2.",
     ),
     "broker_without_master": (
         {"topic_count": 1, "examples": ["t"], "value_count": 1, "seen_values": ["id 1 at b:1"]},
@@ -220,7 +220,7 @@ WORDS: dict[str, tuple[Row, str]] = {
         {"record_count": 1, "seen_values": ["some_kind"], "examples": ["{name} line 1"]},
         (
             "1 record of kind some_kind does not count beside another answer to the same question: "
-            "f line 1 says otherwise than line 2"
+            "f line 1 contradicts line 2"
         ),
     ),
     "order_conf_unreadable": (
@@ -438,7 +438,7 @@ def measured() -> dict[str, str]:
     add_finding(day, "order_conf_differs", "number_of_another_kind")["group_count"] = 3
     return {
         row["expectation_id"]: "\n".join(
-            example for offender in row["offenders"] or [] for example in offender["examples"]
+            example for subject in row["affected_subjects"] or [] for example in subject["examples"]
         )
         for row in day.measure_as_it_is((STATEMENT,))
     }

@@ -1054,9 +1054,9 @@ def test_without_a_run_no_row_belongs_to_the_day() -> None:
 
 def test_a_violation_names_the_affected_subjects(corrupted_metrics: dict[str, Row]) -> None:
     twice = next(
-        offender
-        for offender in corrupted_metrics["queue_assignment.one_owner"]["offenders"]
-        if offender["consumer_group"] == "duplicated_owner"
+        subject
+        for subject in corrupted_metrics["queue_assignment.one_owner"]["affected_subjects"]
+        if subject["consumer_group"] == "duplicated_owner"
     )
     assert (twice["topic"], twice["broker_name"], twice["amount"]) == ("orders", None, 1)
     assert twice["examples"] == [
@@ -1070,13 +1070,13 @@ def test_all_affected_subjects_are_named_and_not_only_the_first_few(
     measure = corrupted_metrics["finding.kind_known"]
 
     assert {f"z{number:04}" for number in range(MANY)} <= {
-        offender["consumer_group"] for offender in measure["offenders"]
+        subject["consumer_group"] for subject in measure["affected_subjects"]
     }
-    assert sum(offender["amount"] for offender in measure["offenders"]) == measure["observed"]
+    assert sum(subject["amount"] for subject in measure["affected_subjects"]) == measure["observed"]
 
 
 def test_a_row_of_another_day_affects_no_particular_group(corrupted_metrics: dict[str, Row]) -> None:
-    [stranger] = corrupted_metrics["consumer_client.one_cluster_and_day"]["offenders"]
+    [stranger] = corrupted_metrics["consumer_client.one_cluster_and_day"]["affected_subjects"]
 
     assert stranger["consumer_group"] is None
 
@@ -1089,7 +1089,9 @@ def test_each_finding_is_counted_for_its_kind(corrupted_metrics: dict[str, Row])
 
 
 def test_the_imbalance_of_a_group_is_measured_whatever_its_limit(corrupted_metrics: dict[str, Row]) -> None:
-    groups = {offender["consumer_group"]: offender for offender in corrupted_metrics[UNEVEN]["offenders"]}
+    groups = {
+        subject["consumer_group"]: subject for subject in corrupted_metrics[UNEVEN]["affected_subjects"]
+    }
 
     assert groups["uneven_group"]["amount"] == 2.0
     assert "order-service" not in groups
@@ -1104,7 +1106,7 @@ def test_all_violations_are_counted_and_the_first_few_named(corrupted_metrics: d
 
 
 def of_no_group(measure: Row) -> list[Row]:
-    return [offender for offender in measure["offenders"] if offender["consumer_group"] is None]
+    return [subject for subject in measure["affected_subjects"] if subject["consumer_group"] is None]
 
 
 @pytest.mark.e2e
@@ -1113,18 +1115,18 @@ def test_excluding_the_violating_groups_removes_their_violations_and_adds_none(
     corrupted_day: StagedDay, corrupted_metrics: dict[str, Row]
 ) -> None:
     asked = [name for name, expectation in EXPECTATIONS.items() if expectation.severity == "block"]
-    offenders = {
-        offender["consumer_group"]
+    affected_subjects = {
+        subject["consumer_group"]
         for name in asked
-        for offender in corrupted_metrics.get(name, {"offenders": []})["offenders"]
+        for subject in corrupted_metrics.get(name, {"affected_subjects": []})["affected_subjects"]
     }
-    corrupted_day.excluded_groups = sorted(offenders - {None})
+    corrupted_day.excluded_groups = sorted(affected_subjects - {None})
     rest = {row["expectation_id"]: row for row in corrupted_day.measure(STATEMENTS)}
 
     assert len(corrupted_day.excluded_groups) > MANY
     assert rest[LEFT_OUT_ARE_FEW]["observed"] > 0.9
     for name in rest.keys() & set(asked) - {LEFT_OUT_ARE_FEW}:
-        assert rest[name]["offenders"] == of_no_group(corrupted_metrics[name]), name
+        assert rest[name]["affected_subjects"] == of_no_group(corrupted_metrics[name]), name
 
 
 @pytest.mark.e2e

@@ -583,7 +583,7 @@ def measured() -> dict[str, str]:
         plant(day, name)
     return {
         row["expectation_id"]: "\n".join(
-            example for offender in row["offenders"] or [] for example in offender["examples"]
+            example for subject in row["affected_subjects"] or [] for example in subject["examples"]
         )
         for row in day.measure(STATEMENTS)
     }

@@ -254,7 +254,7 @@ def wrong_groups() -> set[str]:
         if with_another_owner(case) != case.owners:
             add_case(day, f"wrong-{number}", case, with_another_owner(case))
     (row,) = (row for row in day.measure(STATEMENTS) if row["expectation_id"] == OWNERS)
-    return {offender["consumer_group"] for offender in row["offenders"] or []}
+    return {subject["consumer_group"] for subject in row["affected_subjects"] or []}
 
 
 def test_there_are_cases_of_every_strategy_and_language() -> None:

@@ -124,7 +124,7 @@ def test_half_a_surrogate_pair_in_a_payload_does_not_reach_the_tables() -> None:
         ("\ufeff" + line(ROUTE), "a byte order mark precedes the line; write the file as UTF-8 without one"),
         ("[]", "not a JSON object; each line is one envelope"),
         (line(ROUTE)[:-2], "not JSON at column 165: Unterminated string starting at"),
-        (line(ROUTE)[:-1] + ',"payload":"{}"}', "'payload' is there twice"),
+        (line(ROUTE)[:-1] + ',"payload":"{}"}', "duplicate key 'payload'"),
         (line(ROUTE, kind=None), "'kind' is missing"),
         (
             line(ROUTE, kind="consumer_connection"),

@@ -477,7 +477,7 @@ class TestVerify:
             json.dumps(whole).replace('"sha256": ', '"sha256": "", "sha256": ', 1),
         ):
             file.write_text(text)
-            assert "is there twice" in refused(verify, sealed)[0]
+            assert "duplicate key" in refused(verify, sealed)[0]
 
     @pytest.mark.parametrize(
         ("field", "value"),

@@ -307,7 +307,7 @@ class FailingFile(io.FileIO):
 PARTS_OF_PROBLEMS = (
     "is not UTF-8",
     "the line is empty",
-    "is there twice",
+    "duplicate key",
     "NaN is not JSON",
     "not JSON that an envelope is made of",
     "half a surrogate pair",

@@ -83,7 +83,7 @@ def test_a_concurrent_commit_is_reported_in_one_sentence_and_the_next_run_succee
     assert DeltaTable(warehouse.published(QUEUE_ASSIGNMENT)).version() == version + 2
     output = capsys.readouterr().err
     assert f"{warehouse.root} cannot be written: " in output
-    assert "Readers see what they saw before; correct that and run the same command again." in output
+    assert "Published tables are unchanged for readers; fix the cause and run the command again." in output
     assert content(warehouse) == before
 
     assert ledger(*words) == 0

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from expectations.suites.all_suites import EXPECTATIONS
-from rebalance_ledger.gate.evaluation import MeasureError
+from rebalance_ledger.gate.evaluation import MetricError
 from rebalance_ledger.gate.judge import judge
 from rebalance_ledger.gate.verdict import explain
 from rebalance_ledger.tables import GATE_RESULT
@@ -64,8 +64,8 @@ def test_a_valid_day_passes() -> None:
     assert verdict.data_docs_index is None
     of_one_day = len([name for name in ASKED_FOR if not EXPECTATIONS[name].is_of_two_days])
     assert explain(verdict).splitlines() == [
-        f"The gate passed: {of_one_day} of {of_one_day} expectations hold.",
-        (f"- note: {len(ASKED_FOR) - of_one_day} expectations were not compared: there is no baseline day"),
+        f"The gate passed: {of_one_day} of {of_one_day} expectations passed.",
+        (f"- note: {len(ASKED_FOR) - of_one_day} expectations were skipped: there is no baseline day"),
     ]
 
 
@@ -164,14 +164,12 @@ def test_nothing_measured_at_all_refuses_the_day() -> None:
 def test_a_metric_without_an_expectation_is_an_error() -> None:
     stray = {"expectation_id": "queue_assignment.made_up", "observed": 0.0, "examples": []}
 
-    with pytest.raises(
-        MeasureError, match=r"^The metric queue_assignment\.made_up belongs to no expectation"
-    ):
+    with pytest.raises(MetricError, match=r"^The metric queue_assignment\.made_up belongs to no expectation"):
         judged([*measures(), stray])
 
 
 def test_two_metrics_of_one_expectation_are_an_error() -> None:
-    with pytest.raises(MeasureError, match=r"^The metric queue_assignment\.one_owner occurs twice"):
+    with pytest.raises(MetricError, match=r"^The metric queue_assignment\.one_owner occurs twice"):
         judged([*measures(), {"expectation_id": ONE_OWNER, "observed": 0.0, "examples": []}])
 
 

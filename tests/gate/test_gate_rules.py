@@ -22,30 +22,30 @@ EVEN = "assignment_fairness.even_enough"
 Row = dict[str, Any]
 
 
-def offender(
+def subject(
     group: str | None, amount: float = 1, topic: str | None = "orders", broker: str | None = None
 ) -> Row:
     names = {"consumer_group": group, "topic": topic, "broker_name": broker}
     return names | {"amount": float(amount), "examples": [f"group {group} of {topic}"]}
 
 
-def measures(**offenders: list[Row]) -> list[Row]:
-    """Return metrics that all pass, except for those with offenders. In argument names, `__` stands for `.`."""
+def measures(**affected_subjects: list[Row]) -> list[Row]:
+    """Return metrics that all pass, except for those with affected subjects. In argument names, `__` stands for `.`."""
     rows = {
         name: {
             "expectation_id": name,
             "observed": expectation.threshold_min or 0.0,
             "examples": [],
-            "offenders": [],
+            "affected_subjects": [],
         }
         for name, expectation in EXPECTATIONS.items()
         if not expectation.is_of_two_days
     }
-    for name, given in offenders.items():
+    for name, given in affected_subjects.items():
         rows[name.replace("__", ".")] |= {
             "observed": sum(each["amount"] for each in given),
             "examples": [example for each in given for example in each["examples"]],
-            "offenders": given,
+            "affected_subjects": given,
         }
     return list(rows.values())
 
@@ -63,7 +63,7 @@ def waiver(expires_on: date = DS, **what: str) -> Row:
     return {"expires_on": expires_on, "approved_by": "ana", "reason": "ticket 7"} | what
 
 
-TWO_OWNERS = measures(queue_assignment__one_owner=[offender("a", 2), offender("b", 3)])
+TWO_OWNERS = measures(queue_assignment__one_owner=[subject("a", 2), subject("b", 3)])
 
 
 # Severities and limits
@@ -77,14 +77,14 @@ def test_a_blocking_expectation_can_be_made_to_warn() -> None:
 
 
 def test_a_warning_can_be_made_to_block() -> None:
-    rows = measures(rejected_record__count_within_limit=[offender(None, 0.5)])
+    rows = measures(rejected_record__count_within_limit=[subject(None, 0.5)])
 
     assert judged(rows).verdict == "passed_with_warnings"
     assert judged(rows, severities={"rejected_record.count_within_limit": "block"}).verdict == "refused"
 
 
 def test_a_limit_replaces_the_default_one() -> None:
-    rows = measures(rejected_record__count_within_limit=[offender(None, 0.04)])
+    rows = measures(rejected_record__count_within_limit=[subject(None, 0.04)])
     verdict = judged(rows, limits={"rejected_record.count_within_limit": 0.05})
 
     assert verdict.verdict == "passed"
@@ -104,7 +104,7 @@ def test_groups_that_only_warn_do_not_block_and_others_still_do() -> None:
 
     assert judged(TWO_OWNERS, **softer).verdict == "refused"
     assert (
-        judged(measures(queue_assignment__one_owner=[offender("a")]), **softer).verdict
+        judged(measures(queue_assignment__one_owner=[subject("a")]), **softer).verdict
         == "passed_with_warnings"
     )
 
@@ -112,7 +112,7 @@ def test_groups_that_only_warn_do_not_block_and_others_still_do() -> None:
 # Findings
 
 
-FOUND = measures(finding__no_unowned=[offender("a"), offender("dev-b")])
+FOUND = measures(finding__no_unowned=[subject("a"), subject("dev-b")])
 
 
 def test_findings_do_not_affect_the_gate_by_default() -> None:
@@ -150,7 +150,7 @@ def test_a_kind_can_be_raised_for_some_groups_alone() -> None:
 # Fairness
 
 
-UNEVEN = measures(assignment_fairness__even_enough=[offender("a", 1.4), offender("b", 2.5), offender("c", 4)])
+UNEVEN = measures(assignment_fairness__even_enough=[subject("a", 1.4), subject("b", 2.5), subject("c", 4)])
 
 
 def test_uneven_groups_are_evaluated_only_with_limits_of_the_settings() -> None:
@@ -215,7 +215,7 @@ def test_the_day_passes_if_all_violating_groups_have_a_waiver() -> None:
 
 
 def test_a_waiver_can_name_topic_and_broker() -> None:
-    rows = measures(ownership_drift__cause_given=[offender("a", broker="b1"), offender("a", broker="b2")])
+    rows = measures(ownership_drift__cause_given=[subject("a", broker="b1"), subject("a", broker="b2")])
 
     def excused(**subject: str) -> float:
         verdict = judged(rows, waivers=[waiver(expectation="ownership_drift.cause_given", **subject)])
@@ -250,7 +250,7 @@ def test_an_expired_waiver_has_no_effect_and_the_sentence_reports_the_expiry() -
 
 
 @pytest.mark.parametrize("until", [DS, date(2026, 11, 15)])
-@pytest.mark.parametrize("rows", [measures(), measures(queue_assignment__one_owner=[offender("b")])])
+@pytest.mark.parametrize("rows", [measures(), measures(queue_assignment__one_owner=[subject("b")])])
 def test_an_unused_waiver_is_reported(until: date, rows: list[Row]) -> None:
     verdict = judged(rows, waivers=[waiver(expires_on=until, expectation=ONE_OWNER, consumer_group="a")])
 
@@ -281,7 +281,7 @@ def test_a_missing_metric_cannot_be_waived() -> None:
 
 
 def test_violations_without_a_subject_remain_whatever_is_waived() -> None:
-    rows = measures(queue_assignment__one_owner=[offender("a")])
+    rows = measures(queue_assignment__one_owner=[subject("a")])
     for row in rows:
         if row["expectation_id"] == ONE_OWNER:
             row["observed"] = 3.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from test_gate_rules import DS, Row, measures, offender, waiver
+from test_gate_rules import DS, Row, measures, subject, waiver
 
 from rebalance_ledger.gate.evaluation import evaluate
 from rebalance_ledger.gate.judge import judge
-from rebalance_ledger.gate.policy import Rules
-from rebalance_ledger.gate.quarantine import groups_at_fault, names
+from rebalance_ledger.gate.policy import GatePolicy
+from rebalance_ledger.gate.quarantine import group_names, groups_to_quarantine
 from rebalance_ledger.gate.verdict import explain
 from rebalance_ledger.settings import GateSettings
 
@@ -18,14 +18,14 @@ ONE_OWNER = "queue_assignment.one_owner"
 
 
 def quarantined_rows(rows: list[Row], **settings: Any) -> list[Row] | None:
-    rules = Rules(GateSettings.model_validate(settings), DS)
-    return groups_at_fault(evaluate(rows, rules, baseline_ds=None))
+    policy = GatePolicy(GateSettings.model_validate(settings), DS)
+    return groups_to_quarantine(evaluate(rows, policy, baseline_ds=None))
 
 
 def test_each_group_is_listed_with_each_expectation_that_it_violates() -> None:
     rows = measures(
-        queue_assignment__one_owner=[offender("b", 2), offender("a", 3), offender("b", 4, topic="pay")],
-        finding__text_fields_not_empty=[offender("b", broker="broker-a")],
+        queue_assignment__one_owner=[subject("b", 2), subject("a", 3), subject("b", 4, topic="pay")],
+        finding__text_fields_not_empty=[subject("b", broker="broker-a")],
     )
 
     found = quarantined_rows(rows)
@@ -38,31 +38,29 @@ def test_each_group_is_listed_with_each_expectation_that_it_violates() -> None:
     ]
     assert found[2]["examples"] == ["group b of orders", "group b of pay"]
     assert found[0]["table_name"] == "gold.queue_assignment"
-    assert names(found) == ("a", "b")
+    assert group_names(found) == ("a", "b")
 
 
 def test_no_group_is_quarantined_on_a_valid_day_or_a_day_with_warnings_only() -> None:
     assert quarantined_rows(measures()) == []
     assert (
-        quarantined_rows(
-            measures(queue_assignment__one_owner=[offender("a")]), severities={ONE_OWNER: "warn"}
-        )
+        quarantined_rows(measures(queue_assignment__one_owner=[subject("a")]), severities={ONE_OWNER: "warn"})
         == []
     )
 
 
 def test_one_violation_without_a_group_prevents_any_quarantine() -> None:
-    of_a = {"queue_assignment__one_owner": [offender("a")]}
+    of_a = {"queue_assignment__one_owner": [subject("a")]}
 
-    assert quarantined_rows(measures(**of_a, producer_spread__shares_add_up=[offender(None)])) is None
+    assert quarantined_rows(measures(**of_a, producer_spread__shares_add_up=[subject(None)])) is None
     assert (
-        quarantined_rows(measures(**of_a, finding__text_fields_not_empty=[offender("b"), offender(None)]))
+        quarantined_rows(measures(**of_a, finding__text_fields_not_empty=[subject("b"), subject(None)]))
         is None
     )
 
 
 def test_a_metric_without_a_subject_or_a_missing_metric_belongs_to_no_group() -> None:
-    measured_in_part = measures(queue_assignment__one_owner=[offender("a")])
+    measured_in_part = measures(queue_assignment__one_owner=[subject("a")])
     next(row for row in measured_in_part if row["expectation_id"] == ONE_OWNER)["observed"] = 2.0
 
     assert quarantined_rows(measured_in_part) is None
@@ -70,7 +68,7 @@ def test_a_metric_without_a_subject_or_a_missing_metric_belongs_to_no_group() ->
 
 
 def test_groups_with_a_waiver_or_only_warnings_are_not_quarantined() -> None:
-    rows = measures(queue_assignment__one_owner=[offender("a"), offender("dev-b"), offender("c")])
+    rows = measures(queue_assignment__one_owner=[subject("a"), subject("dev-b"), subject("c")])
 
     found = quarantined_rows(
         rows,
@@ -79,25 +77,25 @@ def test_groups_with_a_waiver_or_only_warnings_are_not_quarantined() -> None:
     )
 
     assert found is not None
-    assert names(found) == ("c",)
+    assert group_names(found) == ("c",)
 
 
 def test_a_group_that_exceeds_a_limit_of_the_settings_is_quarantined() -> None:
-    uneven = measures(assignment_fairness__even_enough=[offender("a", 4), offender("b", 1.5)])
+    uneven = measures(assignment_fairness__even_enough=[subject("a", 4), subject("b", 1.5)])
 
     found = quarantined_rows(uneven, max_over_mean={"warn": 1.2, "block": 2})
 
     assert found is not None
-    assert names(found) == ("a",)
+    assert group_names(found) == ("a",)
     assert found[0]["observed"] == 1
 
 
 def test_a_day_that_passes_without_groups_reports_it_with_or_without_warnings() -> None:
-    found = quarantined_rows(measures(queue_assignment__one_owner=[offender("a\x1b[31m", 2)]))
+    found = quarantined_rows(measures(queue_assignment__one_owner=[subject("a\x1b[31m", 2)]))
     assert found is not None
 
     verdict = judge(
-        measures(rejected_record__count_within_limit=[offender(None, 0.5)]),
+        measures(rejected_record__count_within_limit=[subject(None, 0.5)]),
         cluster="shop",
         ds=date(2026, 11, 16),
         run_id="run-1",
@@ -117,9 +115,9 @@ def test_a_day_that_passes_without_groups_reports_it_with_or_without_warnings() 
 
 
 def test_a_day_that_is_still_refused_without_groups_quarantines_none() -> None:
-    found = quarantined_rows(measures(queue_assignment__one_owner=[offender("a")]))
+    found = quarantined_rows(measures(queue_assignment__one_owner=[subject("a")]))
     assert found is not None
-    rest = measures(producer_spread__shares_add_up=[offender(None)])
+    rest = measures(producer_spread__shares_add_up=[subject(None)])
 
     verdict = judge(rest, cluster="shop", ds=DS, run_id="r", data_docs_dir=None, quarantined=found)
 
@@ -128,11 +126,9 @@ def test_a_day_that_is_still_refused_without_groups_quarantines_none() -> None:
 
 
 def test_a_waiver_of_a_quarantined_group_is_not_reported_as_unused() -> None:
-    rows = measures(
-        queue_assignment__one_owner=[offender("a")], finding__text_fields_not_empty=[offender("a")]
-    )
+    rows = measures(queue_assignment__one_owner=[subject("a")], finding__text_fields_not_empty=[subject("a")])
     settings = GateSettings.model_validate({"waivers": [waiver(expectation=ONE_OWNER, consumer_group="a")]})
-    found = groups_at_fault(evaluate(rows, Rules(settings, DS), baseline_ds=None))
+    found = groups_to_quarantine(evaluate(rows, GatePolicy(settings, DS), baseline_ds=None))
     assert found is not None
 
     verdict = judge(

@@ -63,10 +63,10 @@ def publish(publisher: Publisher, day: int, *names: str, **tables: Any) -> None:
 
 
 def words(messages: list[dict[str, Any]]) -> list[list[str]]:
-    """Return for each message what it says of which finding: `NEW a`, `GONE b`."""
+    """Return for each message what it says of which finding: `NEW a`, `RESOLVED b`."""
     return [
         [f"NEW {row['finding_id']}" for row in message["new"]]
-        + [f"GONE {row['finding_id']}" for row in message["gone"]]
+        + [f"RESOLVED {row['finding_id']}" for row in message["resolved"]]
         for message in messages
     ]
 
@@ -80,7 +80,7 @@ def test_ten_days_notify_each_finding_once_when_it_comes_and_once_when_it_goes(
         for _ in range(2):  # A task that is cleared runs again.
             notify(publisher.root, "c", Webhook(webhook.url))
 
-    assert words(webhook.messages) == [["NEW a"], ["NEW b"], ["GONE a"], ["GONE b"], ["NEW a"]]
+    assert words(webhook.messages) == [["NEW a"], ["NEW b"], ["RESOLVED a"], ["RESOLVED b"], ["NEW a"]]
 
 
 def test_a_recomputed_earlier_day_notifies_nothing(publisher: Publisher, webhook: WebhookServer) -> None:
@@ -118,7 +118,7 @@ def test_a_finding_that_another_explains_or_that_is_less_severe_is_not_gone(
     publish(publisher, 4)
     notify(publisher.root, "c", Webhook(webhook.url))
 
-    assert words(webhook.messages)[1:] == [["NEW b"], ["GONE a", "GONE b"]]
+    assert words(webhook.messages)[1:] == [["NEW b"], ["RESOLVED a", "RESOLVED b"]]
 
 
 def test_runs_that_end_at_the_same_time_send_one_notification(publisher: Publisher) -> None:
@@ -150,7 +150,7 @@ def test_a_quarantined_group_is_not_reported_as_recovered(
     publish(publisher, 3)
     notify(publisher.root, "c", Webhook(webhook.url))
 
-    assert words(webhook.messages)[1:] == [["GONE b"], ["GONE a"]]
+    assert words(webhook.messages)[1:] == [["RESOLVED b"], ["RESOLVED a"]]
 
 
 def test_a_refused_day_notifies_once_with_its_reason_and_once_more_when_another_run_is_refused(

@@ -192,7 +192,7 @@ def test_findings_of_quarantined_groups_are_neither_new_nor_gone(tmp_path: Path)
 
     page = ReportPage.of(report(publisher.root, tmp_path, cluster="c", ds=date(2026, 11, 18)))
 
-    assert "0 new, 0 gone since 2026-11-17" in page.text
+    assert "0 new, 0 resolved since 2026-11-17" in page.text
     assert page.text.count("Since 2026-11-17.") == 2  # g2, for the day and for its group
     assert "Since 2026-11-18." not in page.text
     assert "badge" not in [attributes.get("class") for _, attributes in page.tags]

@@ -45,8 +45,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         finding=[problem | subject],
     )
     write_report(publisher.root, folder / "hostile.html", cluster=None, ds=None, group=None)
-    failed = {"observed": 7.0, "examples": [HOSTILE], "offenders": []}
-    clean = {"observed": 0.0, "examples": [], "offenders": []}
+    failed = {"observed": 7.0, "examples": [HOSTILE], "affected_subjects": []}
+    clean = {"observed": 0.0, "examples": [], "affected_subjects": []}
     judge(
         [
             {"expectation_id": name, **(failed if name == "queue_assignment.one_owner" else clean)}

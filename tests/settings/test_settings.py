@@ -300,7 +300,7 @@ def test_what_is_not_yaml_is_located(tmp_path: Path, content: bytes, problem: st
 def test_a_duplicate_group_is_refused_and_not_overwritten(tmp_path: Path) -> None:
     text = "clusters:\n  shop:\n    groups:\n      orders: {strategy: AVG}\n      orders: {strategy: AVG_BY_CIRCLE}\n"
 
-    assert re.search(r"the key orders is there twice .*line 5", refusal(tmp_path, text))
+    assert re.search(r"duplicate key orders .*line 5", refusal(tmp_path, text))
 
 
 def test_json_with_escapes_is_read_as_json(tmp_path: Path) -> None:
@@ -435,7 +435,7 @@ def test_a_retention_is_a_dry_run_by_default(tmp_path: Path) -> None:
         ({"nameservers": ["ns"]}, "nameservers", "'ns' is not host:port"),
         ({"nameservers": ["ns:0"]}, "nameservers", "'ns:0' is not host:port"),
         ({"nameservers": ["a:1;b:1"]}, "nameservers", "is not host:port"),
-        ({"nameservers": ["ns:1", "ns:1"]}, "nameservers", "there twice"),
+        ({"nameservers": ["ns:1", "ns:1"]}, "nameservers", "duplicate address"),
         ({"calls_per_second": 0}, "calls_per_second", "greater than 0"),
         ({"parallelism": 0}, "parallelism", "greater"),
         ({"client_timeout_ms": 10_000}, "client_timeout_ms", "greater"),
@@ -489,7 +489,7 @@ def test_strategies_to_try_are_a_set_independent_of_order(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("tried", "why"),
     [
-        ([ROOM, HASH, {**ROOM, "consumer_idcs": ["sh"]}], "MACHINE_ROOM is there twice"),
+        ([ROOM, HASH, {**ROOM, "consumer_idcs": ["sh"]}], "duplicate MACHINE_ROOM"),
         ([{"strategy": "AVG"}], "AVG"),
         ([{"strategy": "MACHINE_ROOM"}], "consumer_idcs"),
     ],

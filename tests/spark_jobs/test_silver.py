@@ -214,12 +214,12 @@ def test_ignored_lines_are_named_in_a_finding(stage: StagingArea) -> None:
     assert asked_again["severity"] == "warning"
     assert asked_again["evidence"] == (
         "2 records of kind consumer_connection do not count beside another answer to the same question: "
-        f"consumer_connections.jsonl line {again[0]} says otherwise than line {again[-1] + 1}"
+        f"consumer_connections.jsonl line {again[0]} contradicts line {again[-1] + 1}"
     )
     assert asked_again["examples"] == [f"consumer_connections.jsonl line {number}" for number in again]
     of_client = found[None, "g-repeated", None, "c1"]
     assert (of_client["severity"], of_client["record_count"]) == ("info", 1)
-    assert " says the same as line " in of_client["evidence"]
+    assert " equals line " in of_client["evidence"]
 
 
 def test_odd_values_are_read_as_rocketmq_reads_them(stage: StagingArea) -> None:

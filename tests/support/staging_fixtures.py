@@ -166,7 +166,7 @@ def let_gate_find(monkeypatch: pytest.MonkeyPatch, violations: Mapping[str, floa
             "expectation_id": name,
             "observed": observed,
             "examples": ["group g"] if observed else [],
-            "offenders": [],
+            "affected_subjects": [],
         }
         for name, observed in numbers.items()
         if observed is not None

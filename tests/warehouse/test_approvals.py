@@ -80,7 +80,7 @@ def test_an_approved_day_is_published_with_name_and_reason(
     assert day_command(refused, "gate", "show") == 0
     shown = capsys.readouterr().out
     assert "shop 2026-11-16: approved (run run-1" in shown
-    assert "1 failed and were approved by ana: two racks, ticket 7 <b>." in shown
+    assert "failed and approved: 1, by ana: two racks, ticket 7 <b>\n" in shown
     text = Path(refused.data_docs_index("shop", MONDAY)).read_text(encoding="utf-8")
     assert "Approved by ana: two racks, ticket 7 &lt;b&gt;." in text
 

@@ -76,9 +76,9 @@ def test_a_refusal_is_shown_with_examples_waivers_and_what_to_do(
 
     output = shown(warehouse, capsys)
 
-    assert output.startswith("shop 2026-11-17: refused (run run-1, from the stage ")
-    assert "1 expectations hold, 1 are waived, 3 failed." in output
-    assert "Compared with 2026-11-16." in output
+    assert output.startswith("shop 2026-11-17: refused (run run-1, from the staging area ")
+    assert "passed: 1, waived: 1, failed: 3\n" in output
+    assert "baseline: 2026-11-16\n" in output
     assert (
         "failed (block): queue_assignment.one_owner\n  One owner.\n  found 2, allowed 0\n  - group a\n"
         in output
@@ -89,7 +89,7 @@ def test_a_refusal_is_shown_with_examples_waivers_and_what_to_do(
     assert "waived (block): finding.kind_known" in output
     assert "waiver: 2 waived until 2026-12-01 by ana: ticket 7" in output
     assert "what to do: Compare the two exports" in output
-    assert "Not compared: 1" in output
+    assert "skipped: 1; there is no baseline day\n" in output
 
 
 def test_machine_readable_output_has_a_row_for_each_violated_expectation(

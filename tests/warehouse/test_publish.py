@@ -222,12 +222,12 @@ def _refused(warehouse: Warehouse) -> None:
     [
         (_no_stage, "There is no whole stage at {day}: run the build of this day first."),
         (_unfinished_build, "There is no whole stage at {day}: run the build of this day first."),
-        (_not_judged, "The gate has not judged the stage at {day}/only: run the gate first."),
+        (_not_judged, "The gate has not judged the staging area at {day}/only: run the gate first."),
         (
             _judged_before_a_new_build,
             "The day was computed again, at {day}/second, after the gate judged it: run the gate again.",
         ),
-        (_refused, "The gate refused the stage at {day}/only: see quarantine.gate_result."),
+        (_refused, "The gate refused the staging area at {day}/only: see quarantine.gate_result."),
     ],
 )
 def test_only_a_complete_stage_that_the_gate_accepted_is_published(

@@ -122,7 +122,7 @@ def test_injected_faults_are_refused_by_name_and_published_rows_do_not_change(
         assert f"gold.queue_assignment fails {expectation}" in output
         assert example in output
         assert [name for name, examples in refused if name.startswith(expectation) and example in examples]
-    with pytest.raises(StagingError, match="The gate refused the stage"):
+    with pytest.raises(StagingError, match="The gate refused the staging area"):
         steps.publish(day)
     assert published_state(day.warehouse) == before
 

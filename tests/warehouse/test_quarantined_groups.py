@@ -9,7 +9,7 @@ import pytest
 
 from expectations.suites import day_over_day
 from rebalance_ledger.gate.evaluation import evaluate
-from rebalance_ledger.gate.policy import Rules
+from rebalance_ledger.gate.policy import GatePolicy
 from rebalance_ledger.settings import GateSettings
 from rebalance_ledger.tables import (
     EXPORT_RECORD,
@@ -160,12 +160,12 @@ def odd(warehouse: Warehouse, excluded_groups: tuple[str, ...] = ()) -> dict[str
     )
     assert comparison is not None
     evaluations = evaluate(
-        day_over_day.measures(comparison.rows), Rules(GateSettings(), TUESDAY), baseline_ds=MONDAY
+        day_over_day.measures(comparison.rows), GatePolicy(GateSettings(), TUESDAY), baseline_ds=MONDAY
     )
     return {
         evaluation.expectation.expectation_id: list(evaluation.examples)
         for evaluation in evaluations
-        if evaluation.expectation.is_of_two_days and not evaluation.is_held
+        if evaluation.expectation.is_of_two_days and not evaluation.is_passed
     }
 
 

@@ -159,7 +159,7 @@ def test_a_dry_run_prints_the_same_and_changes_nothing(
 
     assert ledger(*command) == 0
     output = capsys.readouterr().out.splitlines()
-    assert output[-1] == "shop 2026-11-16 is back at run run-1; run run-2 is taken back."
+    assert output[-1] == "shop 2026-11-16 is rolled back to run run-1; run run-2 is withdrawn."
     assert runs_seen(warehouse) == ["run-1"]
 
     assert ledger(*command) == 2

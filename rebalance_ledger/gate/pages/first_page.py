@@ -17,23 +17,24 @@ from expectations.suites.all_suites import SUITES
 from rebalance_ledger.gate.advice import advice_on
 from rebalance_ledger.gate.evaluation import one_line
 from rebalance_ledger.gate.verdict import allowed_range, approval_text
+from rebalance_ledger.tables.vocabulary import GateVerdict, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date
 
-    from rebalance_ledger.gate.verdict import Outcome, Verdict, VerdictName
+    from rebalance_ledger.gate.verdict import Verdict
 
 _TEMPLATES: Final = Path(__file__).parent
 
-_HEADLINE: Final[dict[VerdictName, str]] = {
-    "passed": "Passed: the day may be published",
-    "passed_with_warnings": "Passed with warnings: the day may be published",
-    "passed_with_quarantine": "Passed without some groups: the day may be published without them",
-    "approved": "Refused and approved by a person: the day may be published",
-    "refused": "Refused: the day is not published",
+_HEADLINE: Final[dict[GateVerdict, str]] = {
+    GateVerdict.PASSED: "Passed: the day may be published",
+    GateVerdict.PASSED_WITH_WARNINGS: "Passed with warnings: the day may be published",
+    GateVerdict.PASSED_WITH_QUARANTINE: "Passed without some groups: the day may be published without them",
+    GateVerdict.APPROVED: "Refused and approved by a person: the day may be published",
+    GateVerdict.REFUSED: "Refused: the day is not published",
 }
-_OUTCOMES: Final[tuple[Outcome, ...]] = ("failed", "approved", "waived", "skipped", "passed")
+_OUTCOMES: Final = (Outcome.FAILED, Outcome.APPROVED, Outcome.WAIVED, Outcome.SKIPPED, Outcome.PASSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,13 @@ class _Row:
             expectation_id=result["expectation_id"],
             table_name=result["table_name"],
             sentence=result["expectation"],
-            outcome=result["outcome"],
+            outcome=Outcome(result["outcome"]),
             severity=result["severity"],
             observed="not measured" if observed is None else f"{observed:g}",
             allowed=allowed_range(result["threshold_min"], result["threshold_max"]),
             examples=tuple(result["examples"]),
             waiver=result["waiver"],
-            approval=approval_text(result) if result["outcome"] == "approved" else None,
+            approval=approval_text(result) if result["outcome"] == Outcome.APPROVED else None,
             baseline_ds=result["baseline_ds"],
             advice=advice_on(result),
         )
@@ -95,7 +96,7 @@ def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) 
         verdict: Verdict of the gate.
     """
     rows = [_Row.of(result) for result in verdict.results]
-    failed = [row for row in rows if row.outcome == "failed"]
+    failed = [row for row in rows if row.outcome is Outcome.FAILED]
     name = one_line(cluster).replace("'", "''")
     query = (
         "SELECT severity, kind, evidence, advice FROM finding "
@@ -111,12 +112,13 @@ def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) 
         ds=ds.isoformat(),
         verdict=verdict,
         headline=_HEADLINE[verdict.verdict],
-        judged_count=sum(row.outcome != "skipped" for row in rows),
-        held_count=sum(row.outcome in {"passed", "waived"} for row in rows),
+        judged_count=sum(row.outcome is not Outcome.SKIPPED for row in rows),
+        skipped_count=sum(row.outcome is Outcome.SKIPPED for row in rows),
+        passed_count=sum(row.outcome is Outcome.PASSED for row in rows),
         blocking=[row for row in failed if row.severity == "block"],
-        approved=[row for row in rows if row.outcome == "approved"],
+        approved=[row for row in rows if row.outcome is Outcome.APPROVED],
         warning=[row for row in failed if row.severity == "warn"],
-        waived=[row for row in rows if row.outcome == "waived"],
+        waived=[row for row in rows if row.outcome is Outcome.WAIVED],
         quarantined=[
             row
             | {
@@ -130,7 +132,7 @@ def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) 
         arguments=arguments,
         # Names without shell metacharacters get the more readable double quotes.
         query=f'"{query}"' if shlex.quote(name) == name else shlex.quote(query),
-        has_report=verdict.verdict != "refused",
+        has_report=verdict.verdict is not GateVerdict.REFUSED,
     )
     (directory / "index.html").write_text(text, encoding="utf-8")
 
@@ -148,7 +150,7 @@ def _suites(directory: Path, rows: Iterable[_Row]) -> Iterable[_SuiteOfDay]:
         page = Path("suites", f"{suite.name}.html")
         yield _SuiteOfDay(
             name=suite.name,
-            counts={outcome: sum(row.outcome == outcome for row in of_suite) for outcome in _OUTCOMES},
+            counts={outcome: sum(row.outcome is outcome for row in of_suite) for outcome in _OUTCOMES},
             rows=of_suite,
             results_page=page.as_posix() if (directory / page).is_file() else None,
         )

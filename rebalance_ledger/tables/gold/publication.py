@@ -19,7 +19,7 @@ PUBLICATION = Table(
             "string",
             "`passed`; `passed_with_warnings` where an expectation of severity `warn` failed; `passed_with_quarantine`, warnings or not, where the day is published without the groups in quarantined_group; `approved` where the gate refused the day and a person approved it, see gate_result.",
             nullable=False,
-            values=tuple(GateVerdict),
+            values=tuple(verdict for verdict in GateVerdict if verdict is not GateVerdict.REFUSED),
         ),
         Column(
             "tables",

@@ -1,8 +1,8 @@
--- Findings by severity, with those that are new and gone since the baseline day
+-- Findings by severity, with those that are new and resolved since the baseline day
 --
--- finding_count: root findings of the day. new_count: those of them that the baseline day does not have. gone_count: root findings
+-- finding_count: root findings of the day. new_count: those of them that the baseline day does not have. resolved_count: root findings
 -- of the baseline day that this day does not have, by the severity that they had. Null without a baseline day. Findings of groups that
--- are quarantined on one of the days are neither new nor gone: whether that day has them is unknown.
+-- are quarantined on one of the days are neither new nor resolved: whether that day has them is unknown.
 WITH day AS (
     SELECT ds, baseline_ds FROM publication WHERE cluster = $cluster AND ds = $ds
 ),
@@ -29,8 +29,8 @@ counted AS (
     WHERE root_finding_id IS NULL
     GROUP BY severity
 ),
-gone AS (
-    SELECT severity, count(*) AS gone_count
+resolved AS (
+    SELECT severity, count(*) AS resolved_count
     FROM baseline
     WHERE root_finding_id IS NULL
         AND finding_id NOT IN (SELECT finding_id FROM now WHERE finding_id IS NOT NULL)
@@ -41,9 +41,9 @@ SELECT
     severity,
     coalesce(finding_count, 0) AS finding_count,
     CASE WHEN baseline_ds IS NOT NULL THEN coalesce(new_count, 0) END AS new_count,
-    CASE WHEN baseline_ds IS NOT NULL THEN coalesce(gone_count, 0) END AS gone_count
+    CASE WHEN baseline_ds IS NOT NULL THEN coalesce(resolved_count, 0) END AS resolved_count
 FROM (VALUES ('critical'), ('warning'), ('info')) AS severities (severity)
 CROSS JOIN day
 LEFT JOIN counted USING (severity)
-LEFT JOIN gone USING (severity)
+LEFT JOIN resolved USING (severity)
 ORDER BY list_position(['critical', 'warning', 'info'], severity)
