@@ -507,10 +507,10 @@ judged_files AS (
       WHEN is_failed THEN 'unknown'
       WHEN newest IS NULL THEN IF(is_host_landed, 'missing', 'unknown')
       WHEN message_model = 'CLUSTERING' THEN 'clustering_group_with_file'
-      WHEN NOT is_online AND (rlike(client_id, {quoted(PROCESS_BOUND_CLIENT_ID_PATTERN)}) OR age_ms > {OFFSET_FILE_ORPHAN_AFTER_MS})
-        THEN 'orphan_dir'
-      WHEN expected_outcome IS NULL THEN 'unknown'
+      WHEN NOT is_online AND age_ms > {OFFSET_FILE_ORPHAN_AFTER_MS} THEN 'orphan_dir'
       WHEN expected_outcome = 'fails_to_start' THEN 'corrupt_both'
+      WHEN NOT is_online AND rlike(client_id, {quoted(PROCESS_BOUND_CLIENT_ID_PATTERN)}) THEN 'orphan_dir'
+      WHEN expected_outcome IS NULL THEN 'unknown'
       WHEN process_count > host_count THEN 'shared_file'
       WHEN expected_outcome = 'default' THEN 'empty'
       WHEN expected_start_from = 'bak' THEN 'recovered_from_bak'

@@ -26,8 +26,11 @@ STALE_AFTER_MS: Final = 3_600_000
 ORPHAN_AFTER_MS: Final = 7 * 24 * 3_600_000
 """No restart of a client that is still in use takes a week."""
 
-_PROCESS_BOUND_ID: Final = r"^[^@]*@\d+(#\d+)?(@|$)"
-"""Ids of `ClientConfig.changeInstanceNameToPID`, which end with the process: a pid up to 4.8.0, `pid#nanoTime` since then."""
+_PROCESS_BOUND_ID: Final = r"^[^@]*@(\d+#\d+|[^@]+@\d+@\d{9,})(@|$)"
+"""Ids with the process and a time, which no later process has: `pid#time`, and `nameserver@pid@nanoTime` of rocketmq-spring.
+
+A number alone is a name that somebody chose: RocketMQ inserts the pid only for CLUSTERING consumers, which have no files.
+"""
 
 _GROUP: Final = (*DAY, "consumer_group")
 _CLIENT: Final = (*_GROUP, "client_id")
@@ -239,9 +242,11 @@ def _state() -> Column:
         .when(F.col("newest").isNull() & F.col("is_host_landed"), "missing")
         .when(F.col("newest").isNull(), "unknown")
         .when(F.col("message_model") == "CLUSTERING", "clustering_group_with_file")
-        .when(is_away & (_is_process_bound() | is_old), "orphan_dir")
-        .when(outcome.isNull(), "unknown")
+        .when(is_away & is_old, "orphan_dir")
+        # Only age proves that no client uses an id; a fixed name may look like a process.
         .when(outcome == "fails_to_start", "corrupt_both")
+        .when(is_away & _is_process_bound(), "orphan_dir")
+        .when(outcome.isNull(), "unknown")
         .when(~has_files, "missing")
         .when(F.col("process_count") > F.col("host_count"), "shared_file")
         .when(outcome == "default", "empty")

@@ -17,6 +17,7 @@ from tests.support.broadcasting_cluster import (
     EARLIER,
     HOST,
     JAVA_LONG_MAX,
+    PORT_CLIENT,
     Hosts,
     table,
     write_exports,
@@ -67,6 +68,12 @@ FILE_STATES = {
     "silent_writer": ("stale", "stored", "main"),
     "moved_to_clustering": ("clustering_group_with_file", None, "main"),
     "old_process": ("orphan_dir", "stored", "main"),
+    "old_spring": ("orphan_dir", "stored", "main"),
+    # Files that stop a client are reported whatever its id looks like, unless their age proves that it is not used.
+    "torn_process": ("corrupt_both", "fails_to_start", "bak"),
+    "torn_port": ("corrupt_both", "fails_to_start", "bak"),
+    "torn_long_ago": ("orphan_dir", "fails_to_start", "bak"),
+    "port": ("ok", "stored", "main"),
     "timed": ("missing", "default", None),
     "broken_setting": ("missing", "default", None),
     "past_64_bits": ("ok", "stored", "main"),
@@ -76,13 +83,17 @@ FILE_STATES = {
 }
 
 
+OF_OTHERS = {"old_process", "old_spring", "torn_process", "torn_port", "torn_long_ago", "port"}
+"""Groups with the files of a client that is not connected."""
+
+
 @pytest.mark.parametrize("group", FILE_STATES)
 def test_files_have_the_prepared_state(group: str, rows: Mapping[str, list[dict[str, Any]]]) -> None:
     found = [
         (row["state"], row["start_outcome"], row["start_from"])
         for row in rows["broadcast_offset_file"]
-        # The client whose folder belongs to an old process has an additional row without files.
-        if row["consumer_group"] == group and (group != "old_process" or "#" in row["client_id"])
+        # A group whose files belong to another client has an additional row of the connected one, without files.
+        if row["consumer_group"] == group and (group not in OF_OTHERS or row["client_id"] != CLIENT)
     ]
 
     assert found == [FILE_STATES[group]]
@@ -179,6 +190,18 @@ def test_a_folder_removed_with_its_process_is_not_reported_as_missing(
     found = {row["client_id"] for row in rows["broadcast_offset_file"] if row["consumer_group"] == "tidied"}
 
     assert found == {CLIENT}
+
+
+def test_a_removed_folder_of_a_chosen_name_is_reported_as_missing(
+    rows: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    found = {
+        row["client_id"]: row["state"]
+        for row in rows["broadcast_offset_file"]
+        if row["consumer_group"] == "port_removed"
+    }
+
+    assert found == {CLIENT: "ok", PORT_CLIENT: "missing"}
 
 
 def test_the_release_that_reads_a_file_is_the_clients_own_or_marked_as_assumed(

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 CLUSTER = "broadcast-test"
 HOST = "10.0.0.1"
 CLIENT = f"{HOST}@DEFAULT"
-OTHER_CLIENT = f"{HOST}@4711"
+OTHER_CLIENT = f"{HOST}@4711#99"
 """A client id that ends with its process."""
+SPRING_CLIENT = f"{HOST}@ns-1:9876@4711@123456789012"
+"""Another one, as rocketmq-spring generates it."""
+PORT_CLIENT = f"{HOST}@8081"
+"""A client id with a number that somebody chose as the name."""
 PROXIED_CLUSTER = "broadcast-proxy-test"
 PROXY = "10.0.0.8:8080"
 CUT = b'{"offsetTable":{{"bro'
@@ -130,7 +134,8 @@ def earlier_day() -> Hosts:
         "not_written": 90,
     }.items():
         hosts.reader(group, table(group, offset))
-    hosts.reader("tidied", table("tidied", 50), client=f"{HOST}@4711")
+    hosts.reader("tidied", table("tidied", 50), client=OTHER_CLIENT)
+    hosts.reader("port_removed", table("port_removed", 50), client=PORT_CLIENT)
     hosts.reader("nested_again", NESTED)
     hosts.reader("largest_again", table("largest_again", JAVA_LONG_MAX))
     return hosts
@@ -166,7 +171,13 @@ def day() -> Hosts:
     hosts.bounds("largest_again")
     hosts.reader("silent_writer", table("silent_writer", 90), age_s=2 * 3600)
     hosts.reader("moved_to_clustering", table("moved_to_clustering", 90), model="CLUSTERING")
-    hosts.reader("old_process", table("old_process", 90), client=f"{HOST}@4711#99")
+    hosts.reader("old_process", table("old_process", 90), client=OTHER_CLIENT)
+    hosts.reader("old_spring", table("old_spring", 90), client=SPRING_CLIENT)
+    hosts.reader("torn_process", CUT, CUT, client=OTHER_CLIENT)
+    hosts.reader("torn_long_ago", CUT, CUT, client=PORT_CLIENT, age_s=8 * 24 * 3600)
+    hosts.reader("torn_port", CUT, CUT, client=PORT_CLIENT)
+    hosts.reader("port", table("port", 90), client=PORT_CLIENT)
+    hosts.reader("port_removed", table("port_removed", 90))
     hosts.reader("queue_gone", table("queue_gone", 90, 7))
     hosts.reader("timed", from_where="CONSUME_FROM_TIMESTAMP")
     hosts.reader("broken_setting", from_where="CONSUME_FROM\nLAST_OFFSET")
