@@ -32,6 +32,7 @@ from expectations.suites.presence import PROXY_TABLES
 from expectations.suites.thresholds import (
     ASSUMED_CLIENT_LANGUAGE,
     ASSUMED_CLIENT_VERSION,
+    COLLECTED_CLIENT_LANGUAGES,
     CONSUME_FROM_LAST_SETTINGS,
     GRPC_CLIENT_ID_PATTERN,
     KNOWN_RELEASE_PATTERN,
@@ -395,6 +396,18 @@ connected_client AS (
   )
   GROUP BY consumer_group, client_id
 ),
+connection_of_client AS (
+  SELECT
+    consumer_group, client_id, CAST(size(collect_set(regexp_replace(client_addr, ':[0-9]+$', ''))) AS INT) AS address_count,
+    IF(min(client_language IS NULL OR NOT client_language IN {quoted_list(COLLECTED_CLIENT_LANGUAGES)}), max(client_language), NULL)
+      AS other_language
+  FROM (
+    SELECT consumer_group, client_id, client_addr, client_language FROM silver_consumer_connection {_OF_BROADCAST}
+    UNION ALL
+    SELECT consumer_group, client_id, client_addr, client_language FROM silver_proxy_connection {_OF_BROADCAST} WHERE {_IS_NO_GRPC}
+  )
+  GROUP BY consumer_group, client_id
+),
 release_report AS (
   SELECT
     *, IF(client_version IS NULL, NULL, struct(is_own, number)) AS own_rank, IF(client_version IS NULL, NULL, number) AS group_rank
@@ -476,6 +489,7 @@ judged_files AS (
     LEFT JOIN failed_files USING ({_FILES})
     LEFT JOIN hosts_of_client USING (consumer_group, client_id)
     LEFT JOIN connected_client USING (consumer_group, client_id)
+    LEFT JOIN connection_of_client USING (consumer_group, client_id)
     LEFT JOIN release_of_client USING (consumer_group, client_id)
     LEFT JOIN release_of_group USING (consumer_group)
     LEFT JOIN broadcast_group USING (consumer_group)
@@ -504,14 +518,14 @@ judged_files AS (
     END))) AS expected_outcome
   LATERAL VIEW inline(array(struct(
     CASE
-      WHEN is_failed THEN 'unknown'
+      WHEN is_failed OR newest IS NULL AND other_language IS NOT NULL THEN 'unknown'
       WHEN newest IS NULL THEN IF(is_host_landed, 'missing', 'unknown')
       WHEN message_model = 'CLUSTERING' THEN 'clustering_group_with_file'
       WHEN NOT is_online AND age_ms > {OFFSET_FILE_ORPHAN_AFTER_MS} THEN 'orphan_dir'
       WHEN expected_outcome = 'fails_to_start' THEN 'corrupt_both'
       WHEN NOT is_online AND rlike(client_id, {quoted(PROCESS_BOUND_CLIENT_ID_PATTERN)}) THEN 'orphan_dir'
       WHEN expected_outcome IS NULL THEN 'unknown'
-      WHEN process_count > host_count THEN 'shared_file'
+      WHEN process_count > host_count THEN IF(address_count <= host_count, 'shared_file', 'unknown')
       WHEN expected_outcome = 'default' THEN 'empty'
       WHEN expected_start_from = 'bak' THEN 'recovered_from_bak'
       WHEN is_online AND age_ms > {OFFSET_FILE_STALE_AFTER_MS} THEN 'stale'
@@ -525,9 +539,14 @@ judged_files AS (
   LATERAL VIEW inline(array(struct(
     CASE
       WHEN is_failed THEN 'a file could not be read on its host'
+      WHEN newest IS NULL AND other_language IS NOT NULL
+        THEN concat('the client reports the language ', other_language, ', and only files of Java and Go clients are collected')
       WHEN newest IS NULL AND is_host_landed THEN 'no offset file was found on the host'
       WHEN newest IS NULL THEN IF(host IS NULL, 'no files landed of the client\\'s host', 'nothing landed of this host today')
       WHEN is_too_large THEN 'the (main|bak) file is larger than {MOST_OFFSET_FILE_BYTES} bytes and was not read'
+      WHEN expected_state = 'unknown' AND expected_outcome IS NOT NULL THEN concat(
+        coalesce(concat('the client id is connected from ', address_count, ' addresses, which are more than the hosts with its files'),
+          'no broker and no proxy lists an address of the client id'), ': whether processes share a file is not known')
       WHEN expected_start_from = 'main' THEN main_holds
       WHEN expected_start_from = 'bak' AND bak_state = 'refused' THEN concat(main_lack, ', and offsets[.]json[.]bak cannot be read: .+')
       WHEN expected_start_from = 'bak' THEN concat(main_lack, ', so the client takes the other: ', bak_holds)

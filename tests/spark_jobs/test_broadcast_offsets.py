@@ -57,6 +57,11 @@ FILE_STATES = {
     "went_back": ("ok", "stored", "main"),
     "not_written": ("ok", "stored", "main"),
     "listed_twice": ("ok", "stored", "main"),
+    "on_one_host": ("shared_file", "stored", "main"),
+    "on_two_hosts": ("unknown", None, "main"),
+    "nowhere_listed": ("unknown", None, "main"),
+    "in_cpp": ("unknown", None, None),
+    "in_no_language": ("missing", "default", None),
     "removed": ("missing", "default", None),
     "emptied": ("empty", "default", None),
     "cut_without_bak": ("empty", "default", None),
@@ -108,6 +113,27 @@ def test_connections_with_one_client_id_do_not_prove_that_processes_share_a_file
     assert (file["is_online"], file["process_count"]) == (True, None)
     assert "duplicate_client_id" in kinds
     assert "offset_file_shared" not in kinds
+
+
+def test_an_unknown_state_has_its_reason(rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    reasons = {row["consumer_group"]: row["reason"] for row in rows["broadcast_offset_file"]}
+    kinds = {
+        group: {row["kind"] for row in rows["finding"] if row["consumer_group"] == group} for group in reasons
+    }
+
+    assert reasons["on_two_hosts"] == (
+        "the client id is connected from 2 addresses, which are more than the hosts with its files: "
+        "whether processes share a file is not known"
+    )
+    assert reasons["nowhere_listed"] == (
+        "no broker and no proxy lists an address of the client id: whether processes share a file is not known"
+    )
+    assert reasons["in_cpp"] == (
+        "the client reports the language CPP, and only files of Java and Go clients are collected"
+    )
+    assert "offset_file_shared" in kinds["on_one_host"]
+    assert "offset_file_shared" not in kinds["on_two_hosts"] | kinds["nowhere_listed"]
+    assert "offset_file_lost" not in kinds["in_cpp"]
 
 
 # State, restart reason, restart offset, skipped messages, repeated messages.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tests.support.export_builder import DS, ExportBuilder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
     from pathlib import Path
 
@@ -69,7 +70,7 @@ class Hosts(ExportBuilder):
             sha256=hashlib.sha256(content).hexdigest(),
         )
 
-    def reader(
+    def reader(  # noqa: PLR0913 - one argument for each property of a client
         self,
         group: str,
         main: bytes | None = None,
@@ -79,14 +80,16 @@ class Hosts(ExportBuilder):
         model: str = "BROADCASTING",
         client: str = CLIENT,
         age_s: int = 2,
-        connection_count: int = 1,
+        addresses: Sequence[str] = (HOST,),
+        language: str | None = "JAVA",
     ) -> None:
-        """Add a group with one connected client, and its files."""
+        """Add a group with a client that is connected once from each address, and its files."""
         self.route(group, {"broker-a": QUEUE_COUNTS.get(group, 1)})
-        connection = {"clientId": CLIENT, "language": "JAVA", "version": 479}
+        connection = {"clientId": CLIENT, "language": language, "version": 479}
         payload = {
             "connectionSet": [
-                {**connection, "clientAddr": f"10.0.0.1:{port}"} for port in range(4, 4 + connection_count)
+                {**connection, "clientAddr": f"{address}:{port}"}
+                for port, address in enumerate(addresses, start=4)
             ],
             "subscriptionTable": {group: {"subString": "*", "expressionType": "TAG"}},
             "messageModel": model,
@@ -155,7 +158,19 @@ def day() -> Hosts:
         hosts.bounds(group)
     hosts.remembers("not_written", 97)
     hosts.remembers("stuck", 90)
-    hosts.reader("listed_twice", table("listed_twice", 90), connection_count=2)
+    hosts.reader("listed_twice", table("listed_twice", 90), addresses=(HOST, HOST))
+    # Two processes on this host, on two hosts of which one landed, and such whose addresses nobody lists.
+    for group, addresses in {
+        "on_one_host": (HOST, HOST),
+        "on_two_hosts": (HOST, "10.0.0.2"),
+        "nowhere_listed": (),
+    }.items():
+        hosts.reader(group, table(group, 90), addresses=addresses)
+        for process in ("p1", "p2"):
+            hosts.client(group, CLIENT, [group], process=process, properties={"messageModel": "BROADCASTING"})
+        hosts.bounds(group)
+    hosts.reader("in_cpp", language="CPP")
+    hosts.reader("in_no_language", language=None)
     hosts.reader("removed", from_where="CONSUME_FROM_FIRST_OFFSET")
     hosts.reader("emptied", b"")
     hosts.reader("cut_without_bak", CUT)
