@@ -152,7 +152,7 @@ START_FOLLOWS: Final = Expectation(
 QUEUE_EQUALS: Final = Expectation(
     BROADCAST_OFFSET,
     "queue_equals_sources",
-    "Source file, earlier day, times of the broker, setting of the group and route of every queue equal those of their sources.",
+    "Source file, earlier day, times of the broker, setting of the client or group and route of every queue equal those of their sources.",
     judges=tuple(_QUEUE_COLUMNS),
 )
 OFFSET_EQUALS: Final = Expectation(
@@ -436,13 +436,14 @@ release_of_group AS (
 ),
 broadcast_group AS (
   SELECT
-    consumer_group, min(model) AS expected_model, max(setting) AS reported_setting, max(consume_type) AS consume_type,
+    consumer_group, min(model) AS expected_model, max(setting) AS setting_at_brokers, min(consume_type) AS type_at_brokers,
     coalesce(bool_or(is_known_by_topic), bool_and(is_known_by_source))
       AND NOT coalesce(any_value(is_unfound) OR any_value(coalesce(answering_proxy_count, 0) < proxy_count), FALSE) AS is_known
   FROM (
     SELECT
-      consumer_group, min(IF(state = 'online', message_model, NULL)) AS model, max(IF(state = 'online', consume_from_where, NULL)) AS setting,
-      max(IF(state = 'online', consume_type, NULL)) AS consume_type, bool_and(state <> 'unknown') AS is_known_by_source,
+      consumer_group, min(IF(state = 'online', message_model, NULL)) AS model,
+      IF(count(DISTINCT IF(state = 'online', consume_from_where, NULL)) = 1, max(IF(state = 'online', consume_from_where, NULL)), NULL) AS setting,
+      min(IF(state = 'online', consume_type, NULL)) AS consume_type, bool_and(state <> 'unknown') AS is_known_by_source,
       CAST(NULL AS BOOLEAN) AS is_known_by_topic
     FROM silver_group_presence {_OF_BROADCAST}
     GROUP BY consumer_group
@@ -457,6 +458,19 @@ broadcast_group AS (
   )
   CROSS JOIN proxies LEFT JOIN answer_of_proxy USING (consumer_group)
   GROUP BY consumer_group
+),
+own_report AS (
+  SELECT
+    consumer_group, client_id, count(consume_from_where) > 0 AS has_own_setting,
+    IF(count(DISTINCT consume_from_where) = 1, max(consume_from_where), NULL) AS own_setting, min(consume_type) AS own_type,
+    min(reports_queues) AS reports_queues
+  FROM (
+    SELECT consumer_group, client_id, state, consume_from_where, consume_type, reports_queues FROM silver_consumer_client {_OF_BROADCAST}
+    UNION ALL
+    SELECT consumer_group, client_id, state, consume_from_where, consume_type, reports_queues FROM silver_client_process {_OF_BROADCAST}
+  )
+  WHERE state = 'online'
+  GROUP BY consumer_group, client_id
 ),
 read_files AS (
   SELECT
@@ -616,12 +630,14 @@ sourced_queue AS (
   SELECT *
   FROM (
     SELECT
-      offsets.*, files.start_outcome, files.start_from AS source_of_files, reported_setting, consume_type,
+      offsets.*, files.start_outcome, files.start_from AS source_of_files, IF(has_own_setting, own_setting, setting_at_brokers) AS reported_setting,
+      coalesce(own_type, type_at_brokers) AS consume_type, coalesce(reports_queues, FALSE) AS is_lite_pull,
       files.previous_ds AS previous_ds_of_files, bounds.captured_at AS asked_at, bounds.last_stored_at AS reported_last_stored_at, was_answered, route_count, queue_counts,
       IF(files.start_from <=> 'bak', files.bak_modified_at, files.main_modified_at) AS stored_at, files.client_version
     FROM gold_broadcast_offset AS offsets
     LEFT JOIN gold_broadcast_offset_file AS files USING ({_FILES})
     LEFT JOIN broadcast_group USING (consumer_group)
+    LEFT JOIN own_report USING (consumer_group, client_id)
     LEFT JOIN silver_queue_offset AS bounds USING ({_QUEUE})
     LEFT JOIN route_answer USING (topic)
     LEFT JOIN readable_broker USING (topic, broker_name)
@@ -641,7 +657,7 @@ sourced_queue AS (
       WHEN stored_offset >= 0 AND stored_offset < min_offset THEN 'corrected_by_broker_to_min'
       WHEN stored_offset > max_offset AND NOT coalesce(stored_at > asked_at, FALSE) THEN 'corrected_by_broker_to_max'
       WHEN stored_offset >= 0 THEN 'stored'
-      WHEN consume_type <=> 'CONSUME_ACTIVELY' AND rlike(client_version, '^4[.][0-6][.]') THEN 'unknown'
+      WHEN consume_type <=> 'CONSUME_ACTIVELY' AND (NOT is_lite_pull OR rlike(client_version, '^4[.][0-6][.]')) THEN 'unknown'
       WHEN reported_setting = 'CONSUME_FROM_LAST_OFFSET' THEN 'default_last'
       WHEN reported_setting = 'CONSUME_FROM_FIRST_OFFSET' THEN 'default_first'
       WHEN reported_setting = 'CONSUME_FROM_TIMESTAMP' THEN 'default_timestamp'

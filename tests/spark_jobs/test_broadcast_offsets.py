@@ -182,6 +182,29 @@ def test_queues_without_a_route_and_queues_without_a_stored_offset_are_both_list
     assert found == {7: ("orphan_queue", None), 0: ("no_offset", "default_last")}
 
 
+@pytest.mark.parametrize(
+    ("group", "setting", "reason", "offset"),
+    [
+        ("queue_gone", "CONSUME_FROM_LAST_OFFSET", "default_last", 100),
+        ("brokers_differ", None, "unknown", None),
+        ("client_knows", "CONSUME_FROM_FIRST_OFFSET", "default_first", 10),
+        ("processes_differ", None, "unknown", None),
+        ("pulls", "CONSUME_FROM_LAST_OFFSET", "unknown", None),
+        ("pulls_lite", "CONSUME_FROM_LAST_OFFSET", "default_last", 100),
+    ],
+)
+def test_a_queue_without_an_offset_starts_where_the_client_itself_would_start(
+    group: str, setting: str | None, reason: str, offset: int | None, rows: Mapping[str, list[dict[str, Any]]]
+) -> None:
+    found = [
+        (row["consume_from_where"], row["restart_reason"], row["restart_offset"])
+        for row in rows["broadcast_offset"]
+        if (row["consumer_group"], row["queue_id"]) == (group, 0)
+    ]
+
+    assert found == [(setting, reason, offset)]
+
+
 def test_without_the_brokers_offsets_lag_and_losses_are_null_and_not_zero(
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> None:

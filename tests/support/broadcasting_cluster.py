@@ -85,6 +85,23 @@ class Hosts(ExportBuilder):
     ) -> None:
         """Add a group with a client that is connected once from each address, and its files."""
         self.route(group, {"broker-a": QUEUE_COUNTS.get(group, 1)})
+        self.connections(group, from_where=from_where, model=model, addresses=addresses, language=language)
+        if main is not None:
+            self.file(group, main, client=client, age_s=age_s)
+        if bak is not None:
+            self.file(group, bak, "offsets.json.bak", client=client, age_s=age_s)
+
+    def connections(
+        self,
+        group: str,
+        *,
+        from_where: str,
+        model: str = "BROADCASTING",
+        addresses: Sequence[str] = (HOST,),
+        language: str | None = "JAVA",
+        broker: str = "broker-a",
+    ) -> None:
+        """Add a broker's answer about a group whose client is connected once from each address."""
         connection = {"clientId": CLIENT, "language": language, "version": 479}
         payload = {
             "connectionSet": [
@@ -96,11 +113,7 @@ class Hosts(ExportBuilder):
             "consumeType": "CONSUME_PASSIVELY",
             "consumeFromWhere": from_where,
         }
-        self.answer("consumer_connection", payload, broker="broker-a", group=group)
-        if main is not None:
-            self.file(group, main, client=client, age_s=age_s)
-        if bak is not None:
-            self.file(group, bak, "offsets.json.bak", client=client, age_s=age_s)
+        self.answer("consumer_connection", payload, broker=broker, group=group)
 
     def bounds(self, topic: str, max_offset: int = 100) -> None:
         """Add the broker's answer that each queue has the messages from 10 on, the newest stored at noon."""
@@ -142,6 +155,25 @@ def earlier_day() -> Hosts:
     hosts.reader("nested_again", NESTED)
     hosts.reader("largest_again", table("largest_again", JAVA_LONG_MAX))
     return hosts
+
+
+def _add_settings(hosts: Hosts) -> None:
+    """Add groups without a stored offset of queue 0, with different reports of where they would begin."""
+    for group, properties in {
+        "brokers_differ": None,
+        "client_knows": {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET"},
+        "pulls": {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"},
+        "pulls_lite": {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY", "defaultLitePullConsumerImpl": "o"},
+        "processes_differ": {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET"},
+    }.items():
+        hosts.reader(group, table(group, 90, 7))
+        hosts.bounds(group)
+        if properties is not None:
+            hosts.client(group, CLIENT, [group], properties={"messageModel": "BROADCASTING"} | properties)
+    for group in ("brokers_differ", "client_knows"):
+        hosts.connections(group, from_where="CONSUME_FROM_TIMESTAMP", broker="broker-b")
+    other = {"messageModel": "BROADCASTING", "consumeFromWhere": "CONSUME_FROM_TIMESTAMP"}
+    hosts.client("processes_differ", CLIENT, ["processes_differ"], process="p1", properties=other)
 
 
 def day() -> Hosts:
@@ -196,6 +228,7 @@ def day() -> Hosts:
     hosts.reader("queue_gone", table("queue_gone", 90, 7))
     hosts.reader("timed", from_where="CONSUME_FROM_TIMESTAMP")
     hosts.reader("broken_setting", from_where="CONSUME_FROM\nLAST_OFFSET")
+    _add_settings(hosts)
     hosts.reader("past_64_bits", table("past_64_bits", JAVA_LONG_MAX, 0, 1), age_s=3600)
     hosts.bounds("past_64_bits")
     for group in (
