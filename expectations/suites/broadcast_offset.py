@@ -16,6 +16,7 @@ from expectations.suites.thresholds import (
     BROADCAST_FINDING_KINDS,
     BROADCAST_OFFSET_STATES,
     OFFSET_FILE_FINDING_KINDS,
+    OFFSET_FILE_ORPHAN_AFTER_MS,
     OFFSET_FILE_STATES,
     RESTARTS_WITH_STORED_OFFSET,
     RESTARTS_WITHOUT_STORED_OFFSET,
@@ -160,7 +161,8 @@ _EVIDENCE: Final = {
     "missing": "start_outcome = 'default' AND coalesce(main_state, 'missing') = 'missing' "
     "AND coalesce(bak_state, 'missing') = 'missing' AND host IS NOT NULL",
     "stale": "start_outcome = 'stored' AND is_online AND age_ms > 3600000",
-    "orphan_dir": "is_online = FALSE AND moment IS NOT NULL",
+    "orphan_dir": "is_online = FALSE AND moment IS NOT NULL "
+    f"AND (NOT start_outcome <=> 'fails_to_start' OR age_ms > {OFFSET_FILE_ORPHAN_AFTER_MS})",
     "shared_file": "process_count > host_count AND moment IS NOT NULL AND start_outcome <> 'fails_to_start'",
     "clustering_group_with_file": "message_model = 'CLUSTERING' AND start_outcome IS NULL",
     "unknown": "start_outcome IS NULL AND reason IS NOT NULL",

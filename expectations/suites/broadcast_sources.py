@@ -32,6 +32,7 @@ from expectations.suites.presence import PROXY_TABLES
 from expectations.suites.thresholds import (
     ASSUMED_CLIENT_LANGUAGE,
     ASSUMED_CLIENT_VERSION,
+    COLLECTED_CLIENT_LANGUAGES,
     CONSUME_FROM_LAST_SETTINGS,
     GRPC_CLIENT_ID_PATTERN,
     KNOWN_RELEASE_PATTERN,
@@ -151,7 +152,7 @@ START_FOLLOWS: Final = Expectation(
 QUEUE_EQUALS: Final = Expectation(
     BROADCAST_OFFSET,
     "queue_equals_sources",
-    "Source file, earlier day, times of the broker, setting of the group and route of every queue equal those of their sources.",
+    "Source file, earlier day, times of the broker, setting of the client or group and route of every queue equal those of their sources.",
     judges=tuple(_QUEUE_COLUMNS),
 )
 OFFSET_EQUALS: Final = Expectation(
@@ -395,6 +396,18 @@ connected_client AS (
   )
   GROUP BY consumer_group, client_id
 ),
+connection_of_client AS (
+  SELECT
+    consumer_group, client_id, CAST(size(collect_set(regexp_replace(client_addr, ':[0-9]+$', ''))) AS INT) AS address_count,
+    IF(min(client_language IS NULL OR NOT client_language IN {quoted_list(COLLECTED_CLIENT_LANGUAGES)}), max(client_language), NULL)
+      AS other_language
+  FROM (
+    SELECT consumer_group, client_id, client_addr, client_language FROM silver_consumer_connection {_OF_BROADCAST}
+    UNION ALL
+    SELECT consumer_group, client_id, client_addr, client_language FROM silver_proxy_connection {_OF_BROADCAST} WHERE {_IS_NO_GRPC}
+  )
+  GROUP BY consumer_group, client_id
+),
 release_report AS (
   SELECT
     *, IF(client_version IS NULL, NULL, struct(is_own, number)) AS own_rank, IF(client_version IS NULL, NULL, number) AS group_rank
@@ -423,13 +436,14 @@ release_of_group AS (
 ),
 broadcast_group AS (
   SELECT
-    consumer_group, min(model) AS expected_model, max(setting) AS reported_setting, max(consume_type) AS consume_type,
+    consumer_group, min(model) AS expected_model, max(setting) AS setting_at_brokers, min(consume_type) AS type_at_brokers,
     coalesce(bool_or(is_known_by_topic), bool_and(is_known_by_source))
       AND NOT coalesce(any_value(is_unfound) OR any_value(coalesce(answering_proxy_count, 0) < proxy_count), FALSE) AS is_known
   FROM (
     SELECT
-      consumer_group, min(IF(state = 'online', message_model, NULL)) AS model, max(IF(state = 'online', consume_from_where, NULL)) AS setting,
-      max(IF(state = 'online', consume_type, NULL)) AS consume_type, bool_and(state <> 'unknown') AS is_known_by_source,
+      consumer_group, min(IF(state = 'online', message_model, NULL)) AS model,
+      IF(count(DISTINCT IF(state = 'online', consume_from_where, NULL)) = 1, max(IF(state = 'online', consume_from_where, NULL)), NULL) AS setting,
+      min(IF(state = 'online', consume_type, NULL)) AS consume_type, bool_and(state <> 'unknown') AS is_known_by_source,
       CAST(NULL AS BOOLEAN) AS is_known_by_topic
     FROM silver_group_presence {_OF_BROADCAST}
     GROUP BY consumer_group
@@ -444,6 +458,19 @@ broadcast_group AS (
   )
   CROSS JOIN proxies LEFT JOIN answer_of_proxy USING (consumer_group)
   GROUP BY consumer_group
+),
+own_report AS (
+  SELECT
+    consumer_group, client_id, count(consume_from_where) > 0 AS has_own_setting,
+    IF(count(DISTINCT consume_from_where) = 1, max(consume_from_where), NULL) AS own_setting, min(consume_type) AS own_type,
+    min(reports_queues) AS reports_queues
+  FROM (
+    SELECT consumer_group, client_id, state, consume_from_where, consume_type, reports_queues FROM silver_consumer_client {_OF_BROADCAST}
+    UNION ALL
+    SELECT consumer_group, client_id, state, consume_from_where, consume_type, reports_queues FROM silver_client_process {_OF_BROADCAST}
+  )
+  WHERE state = 'online'
+  GROUP BY consumer_group, client_id
 ),
 read_files AS (
   SELECT
@@ -476,6 +503,7 @@ judged_files AS (
     LEFT JOIN failed_files USING ({_FILES})
     LEFT JOIN hosts_of_client USING (consumer_group, client_id)
     LEFT JOIN connected_client USING (consumer_group, client_id)
+    LEFT JOIN connection_of_client USING (consumer_group, client_id)
     LEFT JOIN release_of_client USING (consumer_group, client_id)
     LEFT JOIN release_of_group USING (consumer_group)
     LEFT JOIN broadcast_group USING (consumer_group)
@@ -504,14 +532,14 @@ judged_files AS (
     END))) AS expected_outcome
   LATERAL VIEW inline(array(struct(
     CASE
-      WHEN is_failed THEN 'unknown'
+      WHEN is_failed OR newest IS NULL AND other_language IS NOT NULL THEN 'unknown'
       WHEN newest IS NULL THEN IF(is_host_landed, 'missing', 'unknown')
       WHEN message_model = 'CLUSTERING' THEN 'clustering_group_with_file'
-      WHEN NOT is_online AND (rlike(client_id, {quoted(PROCESS_BOUND_CLIENT_ID_PATTERN)}) OR age_ms > {OFFSET_FILE_ORPHAN_AFTER_MS})
-        THEN 'orphan_dir'
-      WHEN expected_outcome IS NULL THEN 'unknown'
+      WHEN NOT is_online AND age_ms > {OFFSET_FILE_ORPHAN_AFTER_MS} THEN 'orphan_dir'
       WHEN expected_outcome = 'fails_to_start' THEN 'corrupt_both'
-      WHEN process_count > host_count THEN 'shared_file'
+      WHEN NOT is_online AND rlike(client_id, {quoted(PROCESS_BOUND_CLIENT_ID_PATTERN)}) THEN 'orphan_dir'
+      WHEN expected_outcome IS NULL THEN 'unknown'
+      WHEN process_count > host_count THEN IF(address_count <= host_count, 'shared_file', 'unknown')
       WHEN expected_outcome = 'default' THEN 'empty'
       WHEN expected_start_from = 'bak' THEN 'recovered_from_bak'
       WHEN is_online AND age_ms > {OFFSET_FILE_STALE_AFTER_MS} THEN 'stale'
@@ -525,9 +553,14 @@ judged_files AS (
   LATERAL VIEW inline(array(struct(
     CASE
       WHEN is_failed THEN 'a file could not be read on its host'
+      WHEN newest IS NULL AND other_language IS NOT NULL
+        THEN concat('the client reports the language ', other_language, ', and only files of Java and Go clients are collected')
       WHEN newest IS NULL AND is_host_landed THEN 'no offset file was found on the host'
       WHEN newest IS NULL THEN IF(host IS NULL, 'no files landed of the client\\'s host', 'nothing landed of this host today')
       WHEN is_too_large THEN 'the (main|bak) file is larger than {MOST_OFFSET_FILE_BYTES} bytes and was not read'
+      WHEN expected_state = 'unknown' AND expected_outcome IS NOT NULL THEN concat(
+        coalesce(concat('the client id is connected from ', address_count, ' addresses, which are more than the hosts with its files'),
+          'no broker and no proxy lists an address of the client id'), ': whether processes share a file is not known')
       WHEN expected_start_from = 'main' THEN main_holds
       WHEN expected_start_from = 'bak' AND bak_state = 'refused' THEN concat(main_lack, ', and offsets[.]json[.]bak cannot be read: .+')
       WHEN expected_start_from = 'bak' THEN concat(main_lack, ', so the client takes the other: ', bak_holds)
@@ -597,12 +630,14 @@ sourced_queue AS (
   SELECT *
   FROM (
     SELECT
-      offsets.*, files.start_outcome, files.start_from AS source_of_files, reported_setting, consume_type,
+      offsets.*, files.start_outcome, files.start_from AS source_of_files, IF(has_own_setting, own_setting, setting_at_brokers) AS reported_setting,
+      coalesce(own_type, type_at_brokers) AS consume_type, coalesce(reports_queues, FALSE) AS is_lite_pull,
       files.previous_ds AS previous_ds_of_files, bounds.captured_at AS asked_at, bounds.last_stored_at AS reported_last_stored_at, was_answered, route_count, queue_counts,
       IF(files.start_from <=> 'bak', files.bak_modified_at, files.main_modified_at) AS stored_at, files.client_version
     FROM gold_broadcast_offset AS offsets
     LEFT JOIN gold_broadcast_offset_file AS files USING ({_FILES})
     LEFT JOIN broadcast_group USING (consumer_group)
+    LEFT JOIN own_report USING (consumer_group, client_id)
     LEFT JOIN silver_queue_offset AS bounds USING ({_QUEUE})
     LEFT JOIN route_answer USING (topic)
     LEFT JOIN readable_broker USING (topic, broker_name)
@@ -622,7 +657,7 @@ sourced_queue AS (
       WHEN stored_offset >= 0 AND stored_offset < min_offset THEN 'corrected_by_broker_to_min'
       WHEN stored_offset > max_offset AND NOT coalesce(stored_at > asked_at, FALSE) THEN 'corrected_by_broker_to_max'
       WHEN stored_offset >= 0 THEN 'stored'
-      WHEN consume_type <=> 'CONSUME_ACTIVELY' AND rlike(client_version, '^4[.][0-6][.]') THEN 'unknown'
+      WHEN consume_type <=> 'CONSUME_ACTIVELY' AND (NOT is_lite_pull OR rlike(client_version, '^4[.][0-6][.]')) THEN 'unknown'
       WHEN reported_setting = 'CONSUME_FROM_LAST_OFFSET' THEN 'default_last'
       WHEN reported_setting = 'CONSUME_FROM_FIRST_OFFSET' THEN 'default_first'
       WHEN reported_setting = 'CONSUME_FROM_TIMESTAMP' THEN 'default_timestamp'

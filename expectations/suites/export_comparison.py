@@ -96,7 +96,7 @@ _GROUPS: Final = (
 _MODES: Final = "messageRequestModeMap map<string, map<string, struct<mode: string, popShareQueueNum: int>>>"
 _BROKERS: Final = "brokerAddrTable map<string, struct<cluster: string, brokerAddrs: map<string, string>>>"
 _RUNNING: Final = (
-    "properties struct<allocateMessageQueueStrategy: string, messageModel: string, PROP_CONSUME_TYPE: string, "
+    "properties struct<allocateMessageQueueStrategy: string, messageModel: string, PROP_CONSUME_TYPE: string, consumeFromWhere: string, "
     "defaultLitePullConsumerImpl: string, PROP_CONSUMEORDERLY: string, clientRebalance: string, PROP_CLIENT_VERSION: string, "
     "PROP_CONSUMER_START_TIMESTAMP: string>, "
     "subscriptionSet array<struct<topic: string, expressionType: string, subString: string>>"
@@ -247,6 +247,7 @@ _DESCRIPTION: Final = (
     (f"CASE {_CLASS} {_STRATEGIES} END", "strategy"),
     ("running.properties.messageModel", "message_model"),
     ("running.properties.PROP_CONSUME_TYPE", "consume_type"),
+    ("running.properties.consumeFromWhere", "consume_from_where"),
     (
         (
             "IF(error IS NULL, exists(entries, r -> r.isPop IS NULL) OR NOT running.properties.PROP_CONSUME_TYPE <=> 'CONSUME_ACTIVELY' "

@@ -635,8 +635,11 @@ OFFSET_FILE_STALE_AFTER_MS: Final = 3_600_000
 OFFSET_FILE_ORPHAN_AFTER_MS: Final = 7 * 24 * 3_600_000
 """Age from which files of an offline client are abandoned."""
 
-PROCESS_BOUND_CLIENT_ID_PATTERN: Final = r"^[^@]*@[0-9]+(#[0-9]+)?(@|$)"
-"""Client ids that contain the id of the process (`ClientConfig.changeInstanceNameToPID`): the next process has another one."""
+PROCESS_BOUND_CLIENT_ID_PATTERN: Final = r"^[^@]*@([0-9]+#[0-9]+|[^@]+@[0-9]+@[0-9]{9,})(@|$)"
+"""Client ids with the id of the process and a time (`pid#time`, rocketmq-spring's `nameserver@pid@nanoTime`): no later process has them."""
+
+COLLECTED_CLIENT_LANGUAGES: Final = ("GO", "JAVA")
+"""Languages of clients whose offset files are collected."""
 
 ASSUMED_CLIENT_LANGUAGE: Final = "JAVA"
 """Language of a client that no broker lists."""

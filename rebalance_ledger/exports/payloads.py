@@ -598,6 +598,7 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             "strategy": None if strategy_object is None else strategy_of_class_name(strategy_object),
             "message_model": properties.text_or_none("messageModel"),
             "consume_type": consume_type,
+            "consume_from_where": properties.text_or_none("consumeFromWhere"),
             # `DefaultMQPullConsumerImpl.consumerRunningInfo` never fills mqTable; that of lite pull and of push does.
             "reports_queues": bool(queues)
             or consume_type != "CONSUME_ACTIVELY"

@@ -6,6 +6,7 @@ Rules, with their classes (verified in 4.1.0 to 5.3.3, and in Go's client 2.1.2)
   is used; -1 means that none is stored, and `ConsumeFromWhere` applies; with less than -1, the client skips the queue. Go's `pushConsumer` does the same.
 * `RebalanceLitePullImpl.computePullFromWhere` has the rule since 4.7.0, without the three deprecated settings: with one
   of these, a lite pull consumer without a stored offset requests -1.
+* `DefaultMQPullConsumerImpl.consumeFromWhere` returns a constant that nothing uses: the application chooses the offset of a pull consumer.
 * `DefaultMessageStore.getMessage` and `PullMessageProcessor`: for an offset outside of the queue, the broker returns
   `PULL_OFFSET_MOVED` and a new offset: the minimum for a smaller one, the maximum for a greater one. For an offset above the
   maximum, brokers up to 4.9.3 return 0 if the minimum offset is 0.
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 NONE: Final = -1
 """No stored offset, as in RocketMQ; in this module also an unknown offset. Offsets of queues are never negative."""
 
-_LITE_PULL: Final = "CONSUME_ACTIVELY"
+_PULL: Final = "CONSUME_ACTIVELY"
 _LITE_PULL_SINCE: Final = Version(4, 7, 0)
 
 
@@ -99,23 +100,26 @@ _DEPRECATED: Final = frozenset(
 
 
 def default_rule(
-    consume_from_where: str | None, *, consume_type: str | None, client_version: str
+    consume_from_where: str | None, *, consume_type: str | None, is_lite_pull: bool, client_version: str
 ) -> DefaultRule:
     """Return where a client without a stored offset begins.
 
     Args:
-        consume_from_where: `ConsumeFromWhere` as a broker's `ConsumerConnection` names it; None if unknown.
-        consume_type: `ConsumeType` in the same answer; a push consumer reports `CONSUME_PASSIVELY`, a lite pull consumer
+        consume_from_where: `ConsumeFromWhere` as the client or a broker's `ConsumerConnection` names it; None if unknown.
+        consume_type: `ConsumeType` in the same answer; a push consumer reports `CONSUME_PASSIVELY`, a pull consumer
             `CONSUME_ACTIVELY`; None if unknown; push is then assumed.
+        is_lite_pull: Whether a pull consumer is known to be a lite pull consumer; any other begins where its application chooses.
         client_version: The client's release, such as `4.9.7`.
 
     Raises:
         UnknownNameError: The release is unknown.
     """
-    is_lite_pull = consume_type == _LITE_PULL
-    if consume_from_where is None or (is_lite_pull and Version.parse(client_version) < _LITE_PULL_SINCE):
+    is_pull = consume_type == _PULL
+    if consume_from_where is None or (is_pull and not is_lite_pull):
         return DefaultRule.UNKNOWN
-    if consume_from_where in _DEPRECATED and not is_lite_pull:
+    if is_pull and Version.parse(client_version) < _LITE_PULL_SINCE:
+        return DefaultRule.UNKNOWN
+    if consume_from_where in _DEPRECATED and not is_pull:
         return DefaultRule.LAST
     return _RULE_OF_SETTING.get(consume_from_where, DefaultRule.UNKNOWN)
 

@@ -44,7 +44,7 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
         "server_load_balancer_off": ADVICE_BY_CAUSE["server_load_balancer_off"],
         "request_modes_differ": "Set one request mode and popShareQueueNum on every broker (mqadmin setConsumeMode -c CLUSTER -t TOPIC -g GROUP -m MODE -q COUNT).",
         "strategy_unknown_to_broker": "Use AVG or AVG_BY_CIRCLE in these clients, or let them allocate queues themselves (clientRebalance=true).",
-        "duplicate_client_id": "Give each process its own instanceName (or its own address): they take the same queues and leave others without an owner, and in a broadcasting group they overwrite each other's offsets.",
+        "duplicate_client_id": "Give each process its own instanceName (or its own address): they take the same queues and leave others without an owner, and in a broadcasting group those on one host overwrite each other's offsets.",
         "subscriptions_differ": ADVICE_BY_CAUSE["subscriptions_differ"],
         "unowned": "No client consumes these queues: compare mqadmin consumerStatus of the members with expected_client_ids of ownership_drift.",
         "broadcast_queue_not_consumed": "Compare mqadmin consumerStatus of the members, and restart those without the queue.",

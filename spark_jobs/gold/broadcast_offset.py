@@ -75,7 +75,9 @@ def broadcast_offset(
     queues = (
         _queues(readings, files, subscriptions)
         .join(_of_files(files, readings), list(FILES))
-        .join(_settings(silver["group_presence"]), [*DAY, "consumer_group"], "left")
+        .join(_settings_at_brokers(silver["group_presence"]), [*DAY, "consumer_group"], "left")
+        .join(_own_settings(silver), list(_CLIENT), "left")
+        .withColumns(_settings())
         .join(
             silver["queue_offset"].select(
                 *DAY,
@@ -97,7 +99,7 @@ def broadcast_offset(
             "restart",
             restarts(
                 F.col("stored_offset"),
-                F.struct("consume_from_where", "consume_type", "client_version"),
+                F.struct("consume_from_where", "consume_type", "client_version", "is_lite_pull"),
                 F.col("start_outcome"),
                 F.coalesce(F.startswith("topic", F.lit(RETRY_PREFIX)), F.lit(col=False)),
                 F.struct("min_offset", "max_offset"),
@@ -221,16 +223,56 @@ def _of_files(files: DataFrame, readings: DataFrame) -> DataFrame:
     )
 
 
-def _settings(group_presence: DataFrame) -> DataFrame:
-    """Return the settings of a group for queues without a stored offset, from brokers that have the group online."""
+def _agreed(name: str) -> Column:
+    """Return the value if all rows that have one have the same."""
+    return F.when(F.min(name) == F.max(name), F.max(name))
+
+
+def _settings_at_brokers(group_presence: DataFrame) -> DataFrame:
+    """Return the settings of a group for queues without a stored offset, from brokers that have the group online.
+
+    A broker has those of the last heartbeat of any member, so they are known only if all brokers have the same.
+    """
     return (
         group_presence.where("state = 'online'")
         .groupBy(*DAY, "consumer_group")
         .agg(
-            F.max("consume_from_where").alias("consume_from_where"),
-            F.max("consume_type").alias("consume_type"),
+            _agreed("consume_from_where").alias("setting_at_brokers"),
+            # A pull consumer's offsets are the least predictable.
+            F.min("consume_type").alias("type_at_brokers"),
         )
     )
+
+
+def _own_settings(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return what the processes of each client report of themselves: `_CLIENT`; setting, type, and whether it lists its queues."""
+    names = ("consume_from_where", "consume_type", "reports_queues")
+    answers = [
+        silver[table].where("state = 'online'").select(*_CLIENT, *names)
+        for table in ("consumer_client", "client_process")
+    ]
+    return (
+        answers[0]
+        .unionByName(answers[1])
+        .groupBy(*_CLIENT)
+        .agg(
+            F.max("consume_from_where").isNotNull().alias("has_own_setting"),
+            _agreed("consume_from_where").alias("own_setting"),
+            F.min("consume_type").alias("own_type"),
+            F.bool_and("reports_queues").alias("reports_queues"),
+        )
+    )
+
+
+def _settings() -> dict[str, Column]:
+    return {
+        "consume_from_where": F.when(F.col("has_own_setting"), F.col("own_setting")).otherwise(
+            F.col("setting_at_brokers")
+        ),
+        "consume_type": F.coalesce("own_type", "type_at_brokers"),
+        # Of consumers that pull, only lite pull consumers list their queues.
+        "is_lite_pull": F.when(F.col("reports_queues"), "yes"),
+    }
 
 
 def _is_routed() -> Column:
@@ -282,7 +324,7 @@ def restart_structs(
 
     Args:
         stored: Stored offsets; null for none.
-        setting: Structs of consume_from_where, consume_type and client_version, each null if it is not reported.
+        setting: Structs of consume_from_where, consume_type, client_version and is_lite_pull (`yes`), each null if it is not reported.
         outcome: `start_outcome` of the files.
         is_retry: Whether the topic is a retry topic.
         bounds: Structs of min_offset and max_offset, null if unknown.
@@ -322,13 +364,14 @@ def _rules(setting: pa.StructArray) -> npt.NDArray[np.int8]:
     settings, setting_of_row = np.unique(codes, axis=1, return_inverse=True)
     rules = []
     for codes_of_setting in settings.T:
-        consume_from_where, consume_type, client_version = (
+        consume_from_where, consume_type, client_version, is_lite_pull = (
             texts[code] for texts, code in zip(dictionaries, codes_of_setting, strict=True)
         )
         try:
             rule = default_rule(
                 consume_from_where or None,
                 consume_type=consume_type or None,
+                is_lite_pull=bool(is_lite_pull),
                 client_version=client_version or DEFAULT_VERSION,
             )
         except UnknownNameError:

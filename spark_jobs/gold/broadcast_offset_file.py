@@ -26,8 +26,16 @@ STALE_AFTER_MS: Final = 3_600_000
 ORPHAN_AFTER_MS: Final = 7 * 24 * 3_600_000
 """No restart of a client that is still in use takes a week."""
 
-_PROCESS_BOUND_ID: Final = r"^[^@]*@\d+(#\d+)?(@|$)"
-"""Ids of `ClientConfig.changeInstanceNameToPID`, which end with the process: a pid up to 4.8.0, `pid#nanoTime` since then."""
+_PROCESS_BOUND_ID: Final = r"^[^@]*@(\d+#\d+|[^@]+@\d+@\d{9,})(@|$)"
+"""Ids with the process and a time, which no later process has: `pid#time`, and `nameserver@pid@nanoTime` of rocketmq-spring.
+
+A number alone is a name that somebody chose: RocketMQ inserts the pid only for CLUSTERING consumers, which have no files.
+"""
+
+_COLLECTED_LANGUAGES: Final = ("JAVA", "GO")
+"""Languages of clients whose files collectors ship. C++ clients write `offsets.Json`, in another format."""
+
+_PORT: Final = r":\d+$"
 
 _GROUP: Final = (*DAY, "consumer_group")
 _CLIENT: Final = (*_GROUP, "client_id")
@@ -137,9 +145,17 @@ def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
 
     Several connections to every broker are several processes or dead connections; only answers of the processes decide.
 
-    Columns: `_CLIENT`; is_connected: always true; connected_process_count: null if unknown.
+    Columns: `_CLIENT`; is_connected: always true; connected_process_count: null if unknown; address_count: addresses that it is
+    connected from, null if no broker and no proxy lists it; other_language: its language if its files are not collected, else null.
     """
-    connections = connections_of_writers(silver).groupBy(*_CLIENT, "connected_to").count()
+    writers = connections_of_writers(silver)
+    connections = writers.groupBy(*_CLIENT, "connected_to").count()
+    reports = writers.groupBy(*_CLIENT).agg(
+        F.count_distinct(F.regexp_replace("client_addr", _PORT, "")).cast("int").alias("address_count"),
+        F.when(
+            F.bool_and(~F.col("client_language").isin(*_COLLECTED_LANGUAGES)), F.max("client_language")
+        ).alias("other_language"),
+    )
     answered = (
         silver["client_process"]
         .where("state = 'online'")
@@ -155,12 +171,15 @@ def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
         .agg(F.min("count").alias("connections"))
         .join(answered, list(_CLIENT), "full_outer")
         .join(own_answers, list(_CLIENT), "full_outer")
+        .join(reports, list(_CLIENT), "left")
         .select(
             *_CLIENT,
             F.lit(col=True).alias("is_connected"),
             F.coalesce("answered", F.when(F.coalesce("connections", "asked") == 1, F.lit(1)))
             .cast("int")
             .alias("connected_process_count"),
+            "address_count",
+            "other_language",
         )
     )
 
@@ -228,6 +247,21 @@ def _is_failed() -> Column:
     return failed.isNotNull() & (F.col("newest").isNull() | (failed >= F.col("newest.moment")))
 
 
+def _has_other_files() -> Column:
+    """Return whether the client writes files, if any, that are not collected; without files nothing is known of its progress."""
+    return F.col("newest").isNull() & F.col("other_language").isNotNull()
+
+
+def _has_further_processes() -> Column:
+    """Return whether more processes have the client id than there are hosts with its files."""
+    return F.coalesce(F.col("process_count") > F.col("host_count"), F.lit(col=False))
+
+
+def _is_at_known_hosts() -> Column:
+    """Return whether the client is connected from no more addresses than there are hosts with its files."""
+    return F.coalesce(F.col("address_count") <= F.col("host_count"), F.lit(col=False))
+
+
 def _state() -> Column:
     has_files = F.col("newest.main_state").isNotNull() | F.col("newest.bak_state").isNotNull()
     is_away = F.coalesce(~F.col("is_online"), F.lit(col=False))
@@ -235,15 +269,19 @@ def _state() -> Column:
     outcome, source = F.col("newest.start_outcome"), F.col("newest.start_from")
     # The first condition that holds decides; docs/broadcast-offsets.md explains the order.
     return (
-        F.when(_is_failed(), "unknown")
+        F.when(_is_failed() | _has_other_files(), "unknown")
         .when(F.col("newest").isNull() & F.col("is_host_landed"), "missing")
         .when(F.col("newest").isNull(), "unknown")
         .when(F.col("message_model") == "CLUSTERING", "clustering_group_with_file")
-        .when(is_away & (_is_process_bound() | is_old), "orphan_dir")
-        .when(outcome.isNull(), "unknown")
+        .when(is_away & is_old, "orphan_dir")
+        # Only age proves that no client uses an id; a fixed name may look like a process.
         .when(outcome == "fails_to_start", "corrupt_both")
+        .when(is_away & _is_process_bound(), "orphan_dir")
+        .when(outcome.isNull(), "unknown")
         .when(~has_files, "missing")
-        .when(F.col("process_count") > F.col("host_count"), "shared_file")
+        # Processes on two hosts have two files.
+        .when(_has_further_processes() & ~_is_at_known_hosts(), "unknown")
+        .when(_has_further_processes(), "shared_file")
         .when(outcome == "default", "empty")
         .when(source == "bak", "recovered_from_bak")
         .when(F.col("is_online") & (F.col("age_ms") > STALE_AFTER_MS), "stale")
@@ -252,6 +290,21 @@ def _state() -> Column:
 
 
 def _reason() -> Column:
+    is_read = F.col("newest.start_outcome").isNotNull() & (F.col("state") == "unknown")
+    addresses = F.concat(
+        F.lit("the client id is connected from "),
+        F.col("address_count").cast("string"),
+        F.lit(" addresses, which are more than the hosts with its files"),
+    )
+    processes = F.concat(
+        F.coalesce(addresses, F.lit("no broker and no proxy lists an address of the client id")),
+        F.lit(": whether processes share a file is not known"),
+    )
+    language = F.concat(
+        F.lit("the client reports the language "),
+        F.col("other_language"),
+        F.lit(", and only files of Java and Go clients are collected"),
+    )
     no_files = (
         F.when(F.col("is_host_landed"), "no offset file was found on the host")
         .when(F.col("host").isNull(), "no files landed of the client's host")
@@ -259,7 +312,9 @@ def _reason() -> Column:
     )
     return (
         F.when(_is_failed(), "a file could not be read on its host")
+        .when(_has_other_files(), language)
         .when(F.col("newest").isNull(), no_files)
+        .when(is_read, processes)
         .otherwise(F.col("newest.reason"))
     )
 

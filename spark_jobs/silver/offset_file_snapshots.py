@@ -262,8 +262,8 @@ def _snapshots(files: DataFrame) -> DataFrame:
 def connections_of_writers(silver: Mapping[str, DataFrame]) -> DataFrame:
     """Return the connections of clients that may write offset files; gRPC clients, which only proxies name, write none.
 
-    Columns: `DAY`; consumer_group, client_id; connected_to: name of the broker, or address of the proxy; client_language,
-    client_version: null if not reported.
+    Columns: `DAY`; consumer_group, client_id; connected_to: name of the broker, or address of the proxy; client_addr: the client's
+    address and port; client_language, client_version: null if not reported.
     """
 
     def connections(table: str, connected_to: str) -> DataFrame:
@@ -272,6 +272,7 @@ def connections_of_writers(silver: Mapping[str, DataFrame]) -> DataFrame:
             "consumer_group",
             "client_id",
             F.col(connected_to).alias("connected_to"),
+            "client_addr",
             "client_language",
             "client_version",
         )

@@ -181,6 +181,21 @@ def failing_client_called_ok(day: StagedDay, group: str) -> None:
     )
 
 
+@fault("broadcast_offset_file.state_follows_evidence")
+def files_that_stop_a_client_called_unused(day: StagedDay, group: str) -> None:
+    client(
+        day,
+        group,
+        state="orphan_dir",
+        is_online=False,
+        main_state="empty",
+        bak_state="refused",
+        start_from="bak",
+        start_outcome="fails_to_start",
+    )
+    report_finding(day, group, "offset_file_unused")
+
+
 # Faults of the queues
 
 
@@ -448,6 +463,12 @@ def client_that_does_not_start(day: StagedDay, group: str) -> None:
         repeated_message_count=None,
     )
     report_finding(day, group, "offset_files_corrupt")
+
+
+@excused
+def abandoned_files_that_would_stop_a_client(day: StagedDay, group: str) -> None:
+    files_that_stop_a_client_called_unused(day, group)
+    day.of("broadcast_offset_file", consumer_group=group)[0]["age_ms"] = 8 * 24 * 3_600_000
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from tests.support.broadcasting_cluster import (
     EARLIER,
     HOST,
     JAVA_LONG_MAX,
+    PORT_CLIENT,
     Hosts,
     table,
     write_exports,
@@ -56,6 +57,11 @@ FILE_STATES = {
     "went_back": ("ok", "stored", "main"),
     "not_written": ("ok", "stored", "main"),
     "listed_twice": ("ok", "stored", "main"),
+    "on_one_host": ("shared_file", "stored", "main"),
+    "on_two_hosts": ("unknown", None, "main"),
+    "nowhere_listed": ("unknown", None, "main"),
+    "in_cpp": ("unknown", None, None),
+    "in_no_language": ("missing", "default", None),
     "removed": ("missing", "default", None),
     "emptied": ("empty", "default", None),
     "cut_without_bak": ("empty", "default", None),
@@ -67,6 +73,12 @@ FILE_STATES = {
     "silent_writer": ("stale", "stored", "main"),
     "moved_to_clustering": ("clustering_group_with_file", None, "main"),
     "old_process": ("orphan_dir", "stored", "main"),
+    "old_spring": ("orphan_dir", "stored", "main"),
+    # Files that stop a client are reported whatever its id looks like, unless their age proves that it is not used.
+    "torn_process": ("corrupt_both", "fails_to_start", "bak"),
+    "torn_port": ("corrupt_both", "fails_to_start", "bak"),
+    "torn_long_ago": ("orphan_dir", "fails_to_start", "bak"),
+    "port": ("ok", "stored", "main"),
     "timed": ("missing", "default", None),
     "broken_setting": ("missing", "default", None),
     "past_64_bits": ("ok", "stored", "main"),
@@ -76,13 +88,17 @@ FILE_STATES = {
 }
 
 
+OF_OTHERS = {"old_process", "old_spring", "torn_process", "torn_port", "torn_long_ago", "port"}
+"""Groups with the files of a client that is not connected."""
+
+
 @pytest.mark.parametrize("group", FILE_STATES)
 def test_files_have_the_prepared_state(group: str, rows: Mapping[str, list[dict[str, Any]]]) -> None:
     found = [
         (row["state"], row["start_outcome"], row["start_from"])
         for row in rows["broadcast_offset_file"]
-        # The client whose folder belongs to an old process has an additional row without files.
-        if row["consumer_group"] == group and (group != "old_process" or "#" in row["client_id"])
+        # A group whose files belong to another client has an additional row of the connected one, without files.
+        if row["consumer_group"] == group and (group not in OF_OTHERS or row["client_id"] != CLIENT)
     ]
 
     assert found == [FILE_STATES[group]]
@@ -97,6 +113,27 @@ def test_connections_with_one_client_id_do_not_prove_that_processes_share_a_file
     assert (file["is_online"], file["process_count"]) == (True, None)
     assert "duplicate_client_id" in kinds
     assert "offset_file_shared" not in kinds
+
+
+def test_an_unknown_state_has_its_reason(rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    reasons = {row["consumer_group"]: row["reason"] for row in rows["broadcast_offset_file"]}
+    kinds = {
+        group: {row["kind"] for row in rows["finding"] if row["consumer_group"] == group} for group in reasons
+    }
+
+    assert reasons["on_two_hosts"] == (
+        "the client id is connected from 2 addresses, which are more than the hosts with its files: "
+        "whether processes share a file is not known"
+    )
+    assert reasons["nowhere_listed"] == (
+        "no broker and no proxy lists an address of the client id: whether processes share a file is not known"
+    )
+    assert reasons["in_cpp"] == (
+        "the client reports the language CPP, and only files of Java and Go clients are collected"
+    )
+    assert "offset_file_shared" in kinds["on_one_host"]
+    assert "offset_file_shared" not in kinds["on_two_hosts"] | kinds["nowhere_listed"]
+    assert "offset_file_lost" not in kinds["in_cpp"]
 
 
 # State, restart reason, restart offset, skipped messages, repeated messages.
@@ -145,6 +182,29 @@ def test_queues_without_a_route_and_queues_without_a_stored_offset_are_both_list
     assert found == {7: ("orphan_queue", None), 0: ("no_offset", "default_last")}
 
 
+@pytest.mark.parametrize(
+    ("group", "setting", "reason", "offset"),
+    [
+        ("queue_gone", "CONSUME_FROM_LAST_OFFSET", "default_last", 100),
+        ("brokers_differ", None, "unknown", None),
+        ("client_knows", "CONSUME_FROM_FIRST_OFFSET", "default_first", 10),
+        ("processes_differ", None, "unknown", None),
+        ("pulls", "CONSUME_FROM_LAST_OFFSET", "unknown", None),
+        ("pulls_lite", "CONSUME_FROM_LAST_OFFSET", "default_last", 100),
+    ],
+)
+def test_a_queue_without_an_offset_starts_where_the_client_itself_would_start(
+    group: str, setting: str | None, reason: str, offset: int | None, rows: Mapping[str, list[dict[str, Any]]]
+) -> None:
+    found = [
+        (row["consume_from_where"], row["restart_reason"], row["restart_offset"])
+        for row in rows["broadcast_offset"]
+        if (row["consumer_group"], row["queue_id"]) == (group, 0)
+    ]
+
+    assert found == [(setting, reason, offset)]
+
+
 def test_without_the_brokers_offsets_lag_and_losses_are_null_and_not_zero(
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> None:
@@ -179,6 +239,18 @@ def test_a_folder_removed_with_its_process_is_not_reported_as_missing(
     found = {row["client_id"] for row in rows["broadcast_offset_file"] if row["consumer_group"] == "tidied"}
 
     assert found == {CLIENT}
+
+
+def test_a_removed_folder_of_a_chosen_name_is_reported_as_missing(
+    rows: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    found = {
+        row["client_id"]: row["state"]
+        for row in rows["broadcast_offset_file"]
+        if row["consumer_group"] == "port_removed"
+    }
+
+    assert found == {CLIENT: "ok", PORT_CLIENT: "missing"}
 
 
 def test_the_release_that_reads_a_file_is_the_clients_own_or_marked_as_assumed(

@@ -129,11 +129,13 @@ def test_a_default_without_the_brokers_offsets_has_a_reason_and_no_offset() -> N
     ],
 )
 def test_a_push_consumer_takes_the_deprecated_settings_for_last(setting: str) -> None:
-    assert default_rule(setting, consume_type="CONSUME_PASSIVELY", client_version="5.3.3") is DefaultRule.LAST
+    push = {"consume_type": "CONSUME_PASSIVELY", "is_lite_pull": False, "client_version": "5.3.3"}
+
+    assert default_rule(setting, **push) is DefaultRule.LAST
 
 
 def test_a_lite_pull_consumer_does_not_know_the_deprecated_settings() -> None:
-    lite = {"consume_type": "CONSUME_ACTIVELY", "client_version": "5.3.3"}
+    lite = {"consume_type": "CONSUME_ACTIVELY", "is_lite_pull": True, "client_version": "5.3.3"}
 
     assert default_rule("CONSUME_FROM_MIN_OFFSET", **lite) is DefaultRule.UNKNOWN
     assert default_rule("CONSUME_FROM_FIRST_OFFSET", **lite) is DefaultRule.FIRST
@@ -142,11 +144,23 @@ def test_a_lite_pull_consumer_does_not_know_the_deprecated_settings() -> None:
 def test_a_lite_pull_consumer_has_the_rule_since_4_7_0() -> None:
     def rule(version: str) -> DefaultRule:
         return default_rule(
-            "CONSUME_FROM_LAST_OFFSET", consume_type="CONSUME_ACTIVELY", client_version=version
+            "CONSUME_FROM_LAST_OFFSET",
+            consume_type="CONSUME_ACTIVELY",
+            is_lite_pull=True,
+            client_version=version,
         )
 
     assert (rule("4.6.1"), rule("4.7.0")) == (DefaultRule.UNKNOWN, DefaultRule.LAST)
 
 
 def test_an_unreported_setting_is_unknown() -> None:
-    assert default_rule(None, consume_type=None, client_version="5.3.3") is DefaultRule.UNKNOWN
+    assert (
+        default_rule(None, consume_type=None, is_lite_pull=False, client_version="5.3.3")
+        is DefaultRule.UNKNOWN
+    )
+
+
+def test_the_application_chooses_where_another_pull_consumer_begins() -> None:
+    pull = {"consume_type": "CONSUME_ACTIVELY", "is_lite_pull": False, "client_version": "5.3.3"}
+
+    assert default_rule("CONSUME_FROM_LAST_OFFSET", **pull) is DefaultRule.UNKNOWN

@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING
 from tests.support.export_builder import DS, ExportBuilder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
     from pathlib import Path
 
 CLUSTER = "broadcast-test"
 HOST = "10.0.0.1"
 CLIENT = f"{HOST}@DEFAULT"
-OTHER_CLIENT = f"{HOST}@4711"
+OTHER_CLIENT = f"{HOST}@4711#99"
 """A client id that ends with its process."""
+SPRING_CLIENT = f"{HOST}@ns-1:9876@4711@123456789012"
+"""Another one, as rocketmq-spring generates it."""
+PORT_CLIENT = f"{HOST}@8081"
+"""A client id with a number that somebody chose as the name."""
 PROXIED_CLUSTER = "broadcast-proxy-test"
 PROXY = "10.0.0.8:8080"
 CUT = b'{"offsetTable":{{"bro'
@@ -65,7 +70,7 @@ class Hosts(ExportBuilder):
             sha256=hashlib.sha256(content).hexdigest(),
         )
 
-    def reader(
+    def reader(  # noqa: PLR0913 - one argument for each property of a client
         self,
         group: str,
         main: bytes | None = None,
@@ -75,25 +80,40 @@ class Hosts(ExportBuilder):
         model: str = "BROADCASTING",
         client: str = CLIENT,
         age_s: int = 2,
-        connection_count: int = 1,
+        addresses: Sequence[str] = (HOST,),
+        language: str | None = "JAVA",
     ) -> None:
-        """Add a group with one connected client, and its files."""
+        """Add a group with a client that is connected once from each address, and its files."""
         self.route(group, {"broker-a": QUEUE_COUNTS.get(group, 1)})
-        connection = {"clientId": CLIENT, "language": "JAVA", "version": 479}
+        self.connections(group, from_where=from_where, model=model, addresses=addresses, language=language)
+        if main is not None:
+            self.file(group, main, client=client, age_s=age_s)
+        if bak is not None:
+            self.file(group, bak, "offsets.json.bak", client=client, age_s=age_s)
+
+    def connections(
+        self,
+        group: str,
+        *,
+        from_where: str,
+        model: str = "BROADCASTING",
+        addresses: Sequence[str] = (HOST,),
+        language: str | None = "JAVA",
+        broker: str = "broker-a",
+    ) -> None:
+        """Add a broker's answer about a group whose client is connected once from each address."""
+        connection = {"clientId": CLIENT, "language": language, "version": 479}
         payload = {
             "connectionSet": [
-                {**connection, "clientAddr": f"10.0.0.1:{port}"} for port in range(4, 4 + connection_count)
+                {**connection, "clientAddr": f"{address}:{port}"}
+                for port, address in enumerate(addresses, start=4)
             ],
             "subscriptionTable": {group: {"subString": "*", "expressionType": "TAG"}},
             "messageModel": model,
             "consumeType": "CONSUME_PASSIVELY",
             "consumeFromWhere": from_where,
         }
-        self.answer("consumer_connection", payload, broker="broker-a", group=group)
-        if main is not None:
-            self.file(group, main, client=client, age_s=age_s)
-        if bak is not None:
-            self.file(group, bak, "offsets.json.bak", client=client, age_s=age_s)
+        self.answer("consumer_connection", payload, broker=broker, group=group)
 
     def bounds(self, topic: str, max_offset: int = 100) -> None:
         """Add the broker's answer that each queue has the messages from 10 on, the newest stored at noon."""
@@ -130,10 +150,30 @@ def earlier_day() -> Hosts:
         "not_written": 90,
     }.items():
         hosts.reader(group, table(group, offset))
-    hosts.reader("tidied", table("tidied", 50), client=f"{HOST}@4711")
+    hosts.reader("tidied", table("tidied", 50), client=OTHER_CLIENT)
+    hosts.reader("port_removed", table("port_removed", 50), client=PORT_CLIENT)
     hosts.reader("nested_again", NESTED)
     hosts.reader("largest_again", table("largest_again", JAVA_LONG_MAX))
     return hosts
+
+
+def _add_settings(hosts: Hosts) -> None:
+    """Add groups without a stored offset of queue 0, with different reports of where they would begin."""
+    for group, properties in {
+        "brokers_differ": None,
+        "client_knows": {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET"},
+        "pulls": {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"},
+        "pulls_lite": {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY", "defaultLitePullConsumerImpl": "o"},
+        "processes_differ": {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET"},
+    }.items():
+        hosts.reader(group, table(group, 90, 7))
+        hosts.bounds(group)
+        if properties is not None:
+            hosts.client(group, CLIENT, [group], properties={"messageModel": "BROADCASTING"} | properties)
+    for group in ("brokers_differ", "client_knows"):
+        hosts.connections(group, from_where="CONSUME_FROM_TIMESTAMP", broker="broker-b")
+    other = {"messageModel": "BROADCASTING", "consumeFromWhere": "CONSUME_FROM_TIMESTAMP"}
+    hosts.client("processes_differ", CLIENT, ["processes_differ"], process="p1", properties=other)
 
 
 def day() -> Hosts:
@@ -150,7 +190,19 @@ def day() -> Hosts:
         hosts.bounds(group)
     hosts.remembers("not_written", 97)
     hosts.remembers("stuck", 90)
-    hosts.reader("listed_twice", table("listed_twice", 90), connection_count=2)
+    hosts.reader("listed_twice", table("listed_twice", 90), addresses=(HOST, HOST))
+    # Two processes on this host, on two hosts of which one landed, and such whose addresses nobody lists.
+    for group, addresses in {
+        "on_one_host": (HOST, HOST),
+        "on_two_hosts": (HOST, "10.0.0.2"),
+        "nowhere_listed": (),
+    }.items():
+        hosts.reader(group, table(group, 90), addresses=addresses)
+        for process in ("p1", "p2"):
+            hosts.client(group, CLIENT, [group], process=process, properties={"messageModel": "BROADCASTING"})
+        hosts.bounds(group)
+    hosts.reader("in_cpp", language="CPP")
+    hosts.reader("in_no_language", language=None)
     hosts.reader("removed", from_where="CONSUME_FROM_FIRST_OFFSET")
     hosts.reader("emptied", b"")
     hosts.reader("cut_without_bak", CUT)
@@ -166,10 +218,17 @@ def day() -> Hosts:
     hosts.bounds("largest_again")
     hosts.reader("silent_writer", table("silent_writer", 90), age_s=2 * 3600)
     hosts.reader("moved_to_clustering", table("moved_to_clustering", 90), model="CLUSTERING")
-    hosts.reader("old_process", table("old_process", 90), client=f"{HOST}@4711#99")
+    hosts.reader("old_process", table("old_process", 90), client=OTHER_CLIENT)
+    hosts.reader("old_spring", table("old_spring", 90), client=SPRING_CLIENT)
+    hosts.reader("torn_process", CUT, CUT, client=OTHER_CLIENT)
+    hosts.reader("torn_long_ago", CUT, CUT, client=PORT_CLIENT, age_s=8 * 24 * 3600)
+    hosts.reader("torn_port", CUT, CUT, client=PORT_CLIENT)
+    hosts.reader("port", table("port", 90), client=PORT_CLIENT)
+    hosts.reader("port_removed", table("port_removed", 90))
     hosts.reader("queue_gone", table("queue_gone", 90, 7))
     hosts.reader("timed", from_where="CONSUME_FROM_TIMESTAMP")
     hosts.reader("broken_setting", from_where="CONSUME_FROM\nLAST_OFFSET")
+    _add_settings(hosts)
     hosts.reader("past_64_bits", table("past_64_bits", JAVA_LONG_MAX, 0, 1), age_s=3600)
     hosts.bounds("past_64_bits")
     for group in (

@@ -278,6 +278,7 @@ def _properties(row: Row) -> dict[str, str]:
         "allocateMessageQueueStrategy": row["strategy_class"] and f"{row['strategy_class']}@1f2e3d",
         "messageModel": row["message_model"],
         "PROP_CONSUME_TYPE": row["consume_type"],
+        "consumeFromWhere": row["consume_from_where"],
         "PROP_CONSUMEORDERLY": None if row["is_orderly"] is None else str(row["is_orderly"]),
         "clientRebalance": None if row["is_client_rebalance"] is None else str(row["is_client_rebalance"]),
         "PROP_CLIENT_VERSION": version and f"V{version.replace('.', '_')}",

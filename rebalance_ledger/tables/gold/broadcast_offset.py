@@ -91,7 +91,7 @@ BROADCAST_OFFSET = Table(
         Column(
             "consume_from_where",
             "string",
-            "`ConsumeFromWhere` of the group, which decides where a client without a stored offset starts; null if no member is online.",
+            "`ConsumeFromWhere`, which decides where a client without a stored offset starts: its own if it reports one, otherwise that of its group if all brokers have the same (a broker has that of the last heartbeat of any member); null if unknown.",
         ),
         Column(
             "restart_offset",

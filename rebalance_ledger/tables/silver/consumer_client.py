@@ -18,6 +18,11 @@ SELF_DESCRIPTION = (
         "`CONSUME_PASSIVELY` (push), `CONSUME_ACTIVELY` (pull) or `CONSUME_POP`.",
     ),
     Column(
+        "consume_from_where",
+        "string",
+        "`ConsumeFromWhere` of the client itself, which decides where it starts without a stored offset; null if it reports none.",
+    ),
+    Column(
         "reports_queues",
         "boolean",
         "Whether such an answer lists the queues that the client holds. False for a pull consumer (`DefaultMQPullConsumer`), whose answer has no process table, so an empty table is no evidence.",
