@@ -179,9 +179,7 @@ def _name(process: psutil.Process) -> str:
         return ""
 
 
-def family_of_interrupted(
-    *command: str, warehouse: Path, staged: str | None = None
-) -> list[psutil.Process]:
+def family_of_interrupted(*command: str, warehouse: Path, staged: str | None = None) -> list[psutil.Process]:
     """Interrupt a command as soon as it has started a JVM, and staged a table; return its child processes after it has ended."""
     places = (f"--cluster={CLUSTER}", f"--exports={SAMPLE_EXPORTS}", f"--warehouse={warehouse}")
     with subprocess.Popen(
