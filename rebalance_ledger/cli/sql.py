@@ -160,7 +160,9 @@ def published_days_hint(
     if ds is not None and ds not in {day.ds for day in of_clusters}:
         return f"No rows: {ds} is not published. There {'is' if len(of_clusters) == 1 else 'are'} {span}."
     if group is not None:
-        wanted = snapshot.compared_days(None, None)[0] if ds is None else [day for day in days if day.ds == ds]
+        wanted = (
+            snapshot.compared_days(None, None)[0] if ds is None else [day for day in days if day.ds == ds]
+        )
         quarantined = _quarantined_days(snapshot, {day for day in wanted if day in of_clusters}, group)
         if quarantined:
             named = ", ".join(f"{day.ds} of {day.cluster}" for day in quarantined[:_MOST_NAMES])
