@@ -136,12 +136,15 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "subscriptions_differ": (
-        _number("client_count"),
-        _words(" of "),
-        _counted("client_total_count", "member", "members"),
-        _column("IF(client_count = 1, ' does', ' do')"),
-        _words(" not subscribe to the topic; the others use "),
-        _counted("value_count", "filter expression", "filter expressions"),
+        _column(
+            "IF(client_count = 0, "
+            "concat(IF(client_total_count = 1, 'The only member subscribes', concat('The ', client_total_count, ' members subscribe')), "
+            "' to the topic with ', value_count, ' filter expressions: '), "
+            "concat(client_count, ' of ', client_total_count, IF(client_total_count = 1, ' member', ' members'), "
+            "IF(client_count = 1, ' does', ' do'), ' not subscribe to the topic; the others use ', "
+            "value_count, IF(value_count = 1, ' filter expression', ' filter expressions')))"
+        ),
+        f"IF(client_count = 0, {_names('seen_values', 'value_count')}, '')",
         _words("."),
     ),
     "unowned": (

@@ -338,6 +338,7 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
     )
     is_partial = (F.size("unsubscribed") > 0) & (F.size("unsubscribed") < F.col("member_count"))
     different_expressions = F.coalesce("expressions", F.array().cast("array<string>"))
+    expression_count = F.greatest(F.size(different_expressions), F.lit(1))
     return collect_findings(
         problems,
         ("consumer_group", "topic"),
@@ -346,21 +347,32 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
             when=is_partial | (F.size(different_expressions) > 0),
             severity=F.when(F.col("group_state") == "online", "critical").otherwise("warning"),
             evidence=(
-                F.size("unsubscribed").cast("string"),
-                " of ",
-                counted(F.col("member_count"), "member", "members"),
-                F.when(F.size("unsubscribed") == 1, " does").otherwise(" do"),
-                " not subscribe to the topic; the others use ",
-                counted(
-                    F.greatest(F.size(different_expressions), F.lit(1)),
-                    "filter expression",
-                    "filter expressions",
+                F.when(
+                    F.size("unsubscribed") == 0,
+                    F.concat(
+                        F.when(F.col("member_count") == 1, "The only member subscribes").otherwise(
+                            F.concat(F.lit("The "), text("member_count"), F.lit(" members subscribe"))
+                        ),
+                        F.lit(" to the topic with "),
+                        F.size(different_expressions).cast("string"),
+                        F.lit(" filter expressions: "),
+                        join_first_n(different_expressions),
+                    ),
+                ).otherwise(
+                    F.concat(
+                        F.size("unsubscribed").cast("string"),
+                        F.lit(" of "),
+                        counted(F.col("member_count"), "member", "members"),
+                        F.when(F.size("unsubscribed") == 1, " does").otherwise(" do"),
+                        F.lit(" not subscribe to the topic; the others use "),
+                        counted(expression_count, "filter expression", "filter expressions"),
+                    )
                 ),
                 ".",
             ),
             client_count=F.size("unsubscribed"),
             client_total_count=F.col("member_count"),
-            value_count=F.greatest(F.size(different_expressions), F.lit(1)),
+            value_count=expression_count,
             seen_values=first_n(different_expressions),
             examples=first_n(F.col("unsubscribed")),
         ),

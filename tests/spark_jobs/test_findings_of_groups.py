@@ -75,6 +75,9 @@ def test_expressions_that_filter_alike_are_no_finding(found: dict[str, Row]) -> 
 def test_expressions_that_filter_differently_are_named(found: dict[str, Row], name: str) -> None:
     assert found[name]["seen_values"] == DIFFERENT[name][1]
     assert found[name]["value_count"] == 2
+    assert found[name]["evidence"] == (
+        f"The 2 members subscribe to the topic with 2 filter expressions: {', '.join(DIFFERENT[name][1])}."
+    )
 
 
 PUSH, PULL = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
