@@ -118,10 +118,16 @@ def refusal(day: Day, settings: str) -> str:
 
 @pytest.fixture
 def tuesday(three_days: ThreeDays, tmp_path: Path) -> Day:
-    """Return a copy of Tuesday's staging area in a separate warehouse, with separate settings."""
-    return replace(
-        copy_stage(three_days.day(TUESDAY), tmp_path / "warehouse"), settings_file=tmp_path / "own.yaml"
-    )
+    """Return a copy of Tuesday's staging area and of its baseline's files in a separate warehouse, with separate settings."""
+    place = tmp_path / "warehouse"
+    staged = copy_stage(three_days.day(TUESDAY), place)
+    for schema in ("silver", "gold"):
+        shutil.copytree(
+            f"{three_days.warehouse.root}/{schema}",
+            place / schema,
+            ignore=shutil.ignore_patterns("_delta_log"),
+        )
+    return replace(staged, settings_file=tmp_path / "own.yaml")
 
 
 def test_without_the_setting_the_whole_day_is_refused(tuesday: Day) -> None:
