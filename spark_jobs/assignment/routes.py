@@ -6,10 +6,13 @@ votes, the one with the most queues, then the one of the name server with the sm
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from rebalance_ledger.rocketmq.system_topics import OWN_TOPIC_PREFIXES, SYSTEM_TOPICS
 from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
@@ -24,6 +27,12 @@ NO_TOPIC_ROUTE: Final = 17
 def java_order(column: Column) -> Column:
     """Return a sort key that orders strings as `String.compareTo` does: by UTF-16 code units."""
     return F.encode(column, "UTF-16BE")
+
+
+def has_own_name() -> Column:
+    """Return whether a topic has the name of one of RocketMQ's own, apart from those named after brokers and clusters."""
+    begins = reduce(or_, (F.startswith("topic", F.lit(prefix)) for prefix in OWN_TOPIC_PREFIXES))
+    return begins | F.col("topic").isin(*sorted(SYSTEM_TOPICS))
 
 
 def client_routes(silver: Mapping[str, DataFrame]) -> DataFrame:

@@ -6,8 +6,6 @@ topics have rows, and why a broker gets no messages. Does not belong here: the r
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,8 +14,8 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from rebalance_ledger.rocketmq.routes import PERM_WRITE
-from rebalance_ledger.rocketmq.system_topics import OWN_TOPIC_PREFIXES, REPLY_TOPIC_SUFFIX, SYSTEM_TOPICS
-from spark_jobs.assignment.routes import elected_routes
+from rebalance_ledger.rocketmq.system_topics import REPLY_TOPIC_SUFFIX
+from spark_jobs.assignment.routes import elected_routes, has_own_name
 from spark_jobs.day_key import DAY
 from strategies.batch import offsets
 from strategies.producer import spread_batch
@@ -102,10 +100,7 @@ def _topics_of_applications(topic_route: DataFrame, broker: DataFrame) -> DataFr
             )
         ).alias("topic"),
     ).distinct()
-    is_own = reduce(or_, (F.startswith("topic", F.lit(prefix)) for prefix in OWN_TOPIC_PREFIXES))
-    return topic_route.where(~is_own & ~F.col("topic").isin(*sorted(SYSTEM_TOPICS))).join(
-        F.broadcast(own_names), [*DAY, "topic"], "left_anti"
-    )
+    return topic_route.where(~has_own_name()).join(F.broadcast(own_names), [*DAY, "topic"], "left_anti")
 
 
 def _numbers(name: str) -> Column:

@@ -5,19 +5,12 @@ Belongs here: comparing answers. Does not belong here: which answer the ledger u
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from rebalance_ledger.rocketmq.system_topics import (
-    OWN_TOPIC_PREFIXES,
-    REPLY_TOPIC_SUFFIX,
-    SELF_TEST_TOPIC,
-    SYSTEM_TOPICS,
-)
-from spark_jobs.assignment.routes import NO_TOPIC_ROUTE
+from rebalance_ledger.rocketmq.system_topics import REPLY_TOPIC_SUFFIX, SELF_TEST_TOPIC
+from spark_jobs.assignment.routes import NO_TOPIC_ROUTE, has_own_name
 from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
@@ -155,8 +148,7 @@ def _is_own_topic() -> Column:
     cluster_names = F.coalesce("broker_cluster_names", F.array())
     reply_topics = F.transform(cluster_names, lambda name: F.concat(name, F.lit(REPLY_TOPIC_SUFFIX)))
     return (
-        reduce(or_, (F.startswith("topic", F.lit(prefix)) for prefix in OWN_TOPIC_PREFIXES))
-        | F.col("topic").isin(*sorted(SYSTEM_TOPICS))
+        has_own_name()
         | (F.col("topic") == F.col("broker_name"))
         | F.array_contains(cluster_names, F.col("topic"))
         | F.array_contains(reply_topics, F.col("topic"))
